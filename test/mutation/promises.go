@@ -315,4 +315,49 @@ var promiseRules = []Rule{
 		"case <-w.ctx.Done(): return ending.Of(w.ctx)", "case <-w.ctx.Done(): return context.Cause(w.ctx)",
 		[]string{"TestACallThatWaitsReturnsTheErrorOfItsContextWhateverTheCause"},
 	},
+	{
+		"a message on a sharded channel goes nowhere else", "lua/shared_inbox.lua",
+		"sharded and redis.pcall('SPUBLISH', name, message) or", "sharded and redis.pcall('SPUBLISH', name, message) == 1 or",
+		[]string{"TestShardedMessagesAreNeverPlainOnes"},
+	},
+	{
+		"redisson: Info tells the kind of its handle", "redisson Lock.Info",
+		"info.Kind = l.kind.String()", `info.Kind = l.kind.String(); if slices.Contains(raw[2:], any("mode")) { info.Kind = writing.String() }`,
+		[]string{"TestInfoTellsTheKindOfItsHandle"},
+	},
+	{
+		"a page of the queue is not the last for its dead", "lua/waiters.lua",
+		"  end\nend\nreturn reply\n", "  end\nend\nif #reply < 2 + 4 * size then\n  reply[2] = 0\nend\nreturn reply\n",
+		[]string{"TestALongQueueIsReadBeyondItsDead"},
+	},
+	{
+		"relocktest: a fault of one client is of no other", "relocktest Server.linksOf",
+		"len(clients) == 0", "len(clients) == 0 || n.client == nil",
+		[]string{"TestAPartitionOfOneClientLeavesTheOthers"},
+	},
+	{
+		"relocktest: Unlock of a Fake ends no hold of another", "relocktest Fake.Unlock",
+		"if !f.held {", "if !f.held && len(f.place()) > 0 {",
+		[]string{"TestUnlockOfAFakeEndsNoHoldOfAnother"},
+	},
+	{
+		"redisson: a client that hides its kind publishes plainly", "redisson Client.hear",
+		"case cluster:", "case func() bool { _, alone := c.rdb.(*redis.Client); return !alone }():",
+		[]string{"TestUnlocksOfAHiddenClientArePublishedPlainly"},
+	},
+	{
+		"the contexts of a hold end as it is handed over", ". Hold.detach",
+		"cancel(); if err = d.send(request); err != nil {", "if err = d.send(request); err != nil { cancel()",
+		[]string{"TestDetachEndsTheContextsOfItsHold"},
+	},
+	{
+		"a loss that its unlock finds is told to the hook", ". Hold.end",
+		"if err != nil { k.end(at); return err }", "if err != nil { _ = k.endUntold(at); return err }",
+		[]string{"TestALossThatItsUnlockFindsIsToldToTheHookAndTheLog"},
+	},
+	{
+		"what is no loss is logged as a warning", ". watchdog.pollBatch",
+		"c.cfg.log.Warn", "c.cfg.log.Error",
+		[]string{"TestWhatFailsInAnOutageIsLoggedEverLessOftenAndByItsName"},
+	},
 }
