@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -118,6 +119,27 @@ func TestALossThatItsUnlockFindsIsToldToTheHookAndTheLog(t *testing.T) {
 				if n := strings.Count(out.String(), "lock lost"); n != 1 {
 					t.Errorf("the loss is in %d lines of the log, want 1:\n%s", n, out.String())
 				}
+			})
+		})
+	}
+}
+
+// Fails when either side waits longer than it was told, or less long.
+func TestTryLockOfEitherSideWaitsForAsLongAsItWasTold(t *testing.T) {
+	for side, try := range map[string]func(*relock.RWLock, context.Context, time.Duration) (bool, error){
+		"read": (*relock.RWLock).TryRLock, "write": (*relock.RWLock).TryLock,
+	} {
+		t.Run(side, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				held := rig.MustAcquire(t, x.Client().NewRWLock("l").WLocker())
+				for _, wait := range []time.Duration{-1, 0, time.Millisecond, 1500 * time.Millisecond, time.Minute} {
+					began := x.Now()
+					got, err := try(x.Client().NewRWLock("l"), t.Context(), wait)
+					if took := x.Now() - began; got || err != nil || took != max(wait, 0) {
+						t.Errorf("a try for %v = %v, %v after %v", wait, got, err, took)
+					}
+				}
+				rig.End(t, held)
 			})
 		})
 	}

@@ -360,4 +360,14 @@ var promiseRules = []Rule{
 		"c.cfg.log.Warn", "c.cfg.log.Error",
 		[]string{"TestWhatFailsInAnOutageIsLoggedEverLessOftenAndByItsName"},
 	},
+	{
+		"TryRLock waits no longer than it was told", ". RWLock.TryRLock",
+		"TryLock(ctx, wait)", "TryLock(ctx, 2*wait)",
+		[]string{"TestTryLockOfEitherSideWaitsForAsLongAsItWasTold"},
+	},
+	{
+		"TryLock for writing waits no longer than it was told", ". RWLock.TryLock",
+		"TryLock(ctx, wait)", "TryLock(ctx, 2*wait)",
+		[]string{"TestTryLockOfEitherSideWaitsForAsLongAsItWasTold"},
+	},
 }
