@@ -61,7 +61,8 @@ func TestHeldOfAHookIsOfTheHoldAndNotOfItsGrant(t *testing.T) {
 	})
 }
 
-// One of the waiters of the first page has died. Fails when a page that is not full of live waiters is taken for the last.
+// One of the waiters of the first page has died.
+// Fails when a page that is not full of live waiters is taken for the last.
 func TestALongQueueIsReadBeyondItsDead(t *testing.T) {
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {
 		const waiters, dies = 520, 250
@@ -100,7 +101,8 @@ func TestDetachEndsTheContextsOfItsHold(t *testing.T) {
 	})
 }
 
-// The machine sleeps for longer than the lease. Fails when a loss that Unlock or Release finds is told to its caller only.
+// The machine sleeps for longer than the lease.
+// Fails when a loss that Unlock or Release finds is told to its caller only.
 func TestALossThatItsUnlockFindsIsToldToTheHookAndTheLog(t *testing.T) {
 	for how, end := range map[string]func(*relock.Lock, *relock.Hold) error{
 		"Unlock":  func(l *relock.Lock, _ *relock.Hold) error { return l.Unlock() },
