@@ -19,7 +19,7 @@ LANES ?= 2
 ifeq ($(LANES),1)
 .NOTPARALLEL:
 endif
-.PHONY: help deps deps-server fmt fmtcheck vet lint race modules search alone test check quick short demo mutate bench model fuzz vuln explore torture mutants layout long way sleeps servers matrix interop browser man dist release-check record
+.PHONY: help deps deps-server fmt fmtcheck vet lint race modules search alone test check quick short demo mutate bench model fuzz vuln explore torture mutants layout long way servers matrix interop browser man dist release-check record
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
@@ -98,10 +98,6 @@ long: ## processes that are killed, stopped and cancelled, for long; LONG= names
 
 way: ## list the functions through which a lock and unlock go
 	RELOCK_TEST_REQUIRE=1 go test -count=1 -v -run '^TestWayOfALockAndUnlock$$' ./test/house
-
-# Not part of `make check`: it builds the standard library anew. Five minutes.
-sleeps: ## see that no test sleeps in real time, by a runtime that tells (6 minutes)
-	RELOCK_TEST_REQUIRE=1 MODULES="$(filter-out ./test/torture ./bench,$(MODULES))" internal/tools/sleeps.sh
 
 # Six minutes. One alone: cd test/torture && go run . mutants -only 'part of its name'
 mutants: ## break the locks on purpose, and see the torture rig find it

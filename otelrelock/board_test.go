@@ -14,6 +14,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // prometheus are the metrics as Prometheus names them: dots become underscores, the unit is
@@ -61,9 +62,9 @@ func everything(t *testing.T) (names, labels map[string]bool) {
 		rig.Must(t, other.Lock(t.Context()))
 		_, err := c.NewLock("b").TryLock(t.Context(), time.Second)
 		rig.Must(t, err)
-		time.Sleep(11 * time.Second)
+		virtual.Sleep(11 * time.Second)
 		link.Hole()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		names, labels = prometheus(s.metrics())
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/otelrelock"
 )
 
@@ -69,12 +70,12 @@ func TestLossesAreCountedByTheirReason(t *testing.T) {
 		"unreachable": func(t *testing.T, _ *rig.Lab, c *relock.Client, link *redistest.Link) {
 			rig.MustAcquire(t, c.NewLock("a"))
 			link.Hole()
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 		},
 		"data_lost": func(t *testing.T, x *rig.Lab, c *relock.Client, _ *redistest.Link) {
 			rig.MustAcquire(t, c.NewLock("a"))
 			x.Redis.FlushAll(t.Context())
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 		},
 		"forced": func(t *testing.T, x *rig.Lab, c *relock.Client, _ *redistest.Link) {
 			rig.MustAcquire(t, c.NewLock("a"))
@@ -85,11 +86,11 @@ func TestLossesAreCountedByTheirReason(t *testing.T) {
 		},
 		"max_hold": func(t *testing.T, _ *rig.Lab, c *relock.Client, _ *redistest.Link) {
 			rig.MustAcquire(t, c.NewLock("a", relock.MaxHold(time.Minute)))
-			time.Sleep(2 * time.Minute)
+			virtual.Sleep(2 * time.Minute)
 		},
 		"fixed_lease": func(t *testing.T, _ *rig.Lab, c *relock.Client, _ *redistest.Link) {
 			rig.MustAcquire(t, c.NewLock("a", relock.NoWatchdog()))
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 		},
 		"closed": func(t *testing.T, _ *rig.Lab, c *relock.Client, _ *redistest.Link) {
 			rig.MustAcquire(t, c.NewLock("a"))
@@ -116,7 +117,7 @@ func TestMetricsFollowALockThroughItsLife(t *testing.T) {
 		rig.Must(t, l.Lock(t.Context()))
 		const plain = "kind=plain mode=write name=job*"
 		s.want("relock.lock.held", plain+": 1")
-		time.Sleep(10*time.Second + time.Millisecond)
+		virtual.Sleep(10*time.Second + time.Millisecond)
 		s.want("relock.lock.renewals", plain+": 1")
 		rig.Must(t, l.Unlock())
 		s.want("relock.lock.held", plain+": 0")
@@ -170,7 +171,7 @@ func TestMetricsTellOfLossesAndFailures(t *testing.T) {
 		rw := c.NewRWLock("config/7")
 		rig.Must(t, rw.RLock(t.Context()))
 		link.Hole()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.WantIs(t, rw.RUnlock(), relock.ErrLost)
 		const read = "kind=rw mode=read name=config/7"
 		s.want("relock.lock.held", read+": 0")
@@ -197,7 +198,7 @@ func TestLossIsCountedOnceWhoeverFindsIt(t *testing.T) {
 			link.HoleSubscribers()
 			_, err := x.Eye.NewLock("a").ForceUnlock(t.Context())
 			rig.Must(t, err)
-			time.Sleep(find)
+			virtual.Sleep(find)
 			rig.WantIs(t, l.Unlock(), relock.ErrLost)
 			s.want("relock.lock.held", "kind=plain mode=write name=a: 0")
 			s.lost("error.type=lost kind=plain mode=write name=a reason=data_lost: 1")

@@ -7,6 +7,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 const (
@@ -20,7 +21,7 @@ func TestDowngradedHoldIsHeldNoLongerThanItLasts(t *testing.T) {
 		"unlocked": func(s *seen, _ *redistest.Link, rw *relock.RWLock) { rig.Must(s.t, rw.RUnlock()) },
 		"lost": func(s *seen, link *redistest.Link, rw *relock.RWLock) {
 			link.Hole()
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			rig.WantIs(s.t, rw.RUnlock(), relock.ErrLost)
 		},
 	} {

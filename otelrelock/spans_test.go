@@ -11,6 +11,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/otelrelock"
 )
 
@@ -33,10 +34,10 @@ func TestSpansAreOfTheCallAndItsHold(t *testing.T) {
 		ctx, parent := s.tracer.Start(t.Context(), "request")
 		call := rig.Beside(func() error { return l.Lock(ctx) })
 		rig.StillWaits(t, call)
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		rig.Must(t, other.Unlock())
 		rig.Must(t, rig.Returned(t, call))
-		time.Sleep(3 * time.Second)
+		virtual.Sleep(3 * time.Second)
 		rig.Must(t, l.Unlock())
 		for name, want := range map[string]time.Duration{"relock.acquire": 2 * time.Second, "relock.hold": 3 * time.Second} {
 			all := s.named(name)
@@ -82,7 +83,7 @@ func TestSpansTellOfLossesAndGivingUp(t *testing.T) {
 		_, err := l.TryLock(relock.WithOwner(ctx, "you"), time.Second)
 		rig.Must(t, err)
 		link.Hole()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		for range 2 {
 			rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		}
@@ -131,7 +132,7 @@ func TestSpansAreOfWhatLasts(t *testing.T) {
 			defer parent.End()
 			for _, held := range []time.Duration{0, time.Millisecond - 1, time.Millisecond} {
 				rig.Must(t, l.Lock(ctx))
-				time.Sleep(held)
+				virtual.Sleep(held)
 				rig.Must(t, l.Unlock())
 			}
 			if n := len(s.spans.Ended()); n != want {
@@ -154,7 +155,7 @@ func TestHoldThatHasWaitedOnAConditionHasASpan(t *testing.T) {
 		rig.Must(t, other.NewCond("c").Signal(t.Context()))
 		rig.Must(t, other.Unlock())
 		asleep.Woken()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, l.Unlock())
 		if n := len(s.named("relock.hold")); n != 1 {
 			t.Errorf("%d spans, want one", n)
@@ -191,14 +192,14 @@ func TestAHoldWithoutASpanEndsNoSpanOfItsOwner(t *testing.T) {
 		ctx, parent := s.tracer.Start(t.Context(), "request")
 		defer parent.End()
 		rig.Must(t, l.Lock(relock.WithOwner(ctx, "me")))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, l.Lock(relock.WithOwner(t.Context(), "me")))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, l.Unlock())
 		if n := len(s.named("relock.hold")); n != 0 {
 			t.Errorf("%d spans of a hold whose call had none", n)
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, l.Unlock())
 		all := s.named("relock.hold")
 		if len(all) != 1 {
@@ -220,10 +221,10 @@ func TestALossOfNestedHoldsEndsTheSpanOfTheOuterOne(t *testing.T) {
 		c, link := x.Linked(s.hooks)
 		l := c.NewLock("a")
 		rig.Must(t, l.Lock(relock.WithOwner(ctx, "me")))
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		rig.Must(t, l.Lock(relock.WithOwner(t.Context(), "me")))
 		heal := link.Hole()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		heal()
 		all := s.named("relock.hold")
 		if len(all) != 1 {

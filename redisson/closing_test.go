@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 	"github.com/relock-go/relock/redisson/lua"
 )
@@ -66,7 +67,7 @@ func TestAnUnlockThatRedisRefusesIsEndedByTheLease(t *testing.T) {
 				}
 				rig.Must(t, l.Lock(t.Context()))
 				granted := x.Now()
-				time.Sleep(4 * time.Second)
+				virtual.Sleep(4 * time.Second)
 				sha := script.MustLoad(lua.FS, prefix+"release").SHA
 				var allowed atomic.Bool
 				x.Server.FailNext(1_000_000, "NOPERM this user has no permissions to run the 'evalsha' command", func(args []string) bool {
@@ -140,7 +141,7 @@ func TestReadingCallsOfRedissonTellAnOutageAndAClose(t *testing.T) {
 						t.Fatalf("Redis is %s", what)
 					}
 					heal()
-					time.Sleep(10 * time.Second)
+					virtual.Sleep(10 * time.Second)
 				}
 				heal := link.Cut()
 				asks := rig.Beside(func() error { return call(t.Context(), l) })
@@ -164,7 +165,7 @@ func TestAWriterDowngradesAndReadsDuringShutdown(t *testing.T) {
 				rw, ctx := c.NewRWLock("a"), relock.WithNewOwner(t.Context())
 				rig.Must(t, rw.Lock(ctx))
 				done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				done.Pending(t, "Shutdown with a writer")
 				if reads {
 					rig.Must(t, rw.RLock(ctx))
@@ -189,7 +190,7 @@ func TestAWriterThatHasLostTheLockReadsNoMoreDuringShutdown(t *testing.T) {
 		rig.Must(t, other.Lock(t.Context()))
 		done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
 		rig.Must(t, x.Redis.Del(t.Context(), "a").Err())
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		done.Pending(t, "Shutdown with a hold")
 		if rig.WantIs(t, rw.RLock(ctx), relock.ErrClosed); t.Failed() {
 			t.FailNow() // Shutdown would wait for that hold

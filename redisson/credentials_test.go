@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -24,7 +25,7 @@ func TestCallsOfRedissonWaitOutTheRotationOfAPassword(t *testing.T) {
 				ended, err := c.NewLock("ended").Acquire(t.Context())
 				rig.Must(t, err)
 				waiter := rig.Beside(func() error { return c.NewLock("a", opts...).Lock(t.Context()) })
-				time.Sleep(5 * time.Second)
+				virtual.Sleep(5 * time.Second)
 				r.Begin()
 				time.AfterFunc(15*time.Second, func() { r.Learn("new") })
 				fresh := rig.Beside(func() error { return c.NewLock("b", opts...).Lock(t.Context()) })
@@ -33,7 +34,7 @@ func TestCallsOfRedissonWaitOutTheRotationOfAPassword(t *testing.T) {
 					t.Errorf("TryLock = %v, %v, want an error that says WRONGPASS", got, err)
 				}
 				rig.WantIs(t, ended.Release(), relock.ErrUnconfirmed)
-				time.Sleep(2 * time.Minute)
+				virtual.Sleep(2 * time.Minute)
 				rig.Must(t, rig.Returned(t, waiter))
 				rig.Must(t, rig.Returned(t, fresh))
 				if info, err := c.NewLock("ended").Info(t.Context()); err != nil || len(info.Holders) > 0 {

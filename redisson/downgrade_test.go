@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 	"github.com/relock-go/relock/redisson/lua"
 )
@@ -64,7 +65,7 @@ func TestTheUnlockAfterALostDowngradeEndsNoLaterHold(t *testing.T) {
 		h, err := c.NewRWLock("a").WLocker().Acquire(me)
 		rig.Must(t, err)
 		rig.WantIs(t, rw.Unlock(), relock.ErrLost)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.Must(t, h.Err())
 		rig.Must(t, h.Release())
 		rig.WantIs(t, reads.Release(), relock.ErrLost)
@@ -89,7 +90,7 @@ func TestADowngradeDoesNotWaitForWhoHasTakenTheLock(t *testing.T) {
 		}
 		wantHolds(t, rw, 0, 0)
 		rig.WantIs(t, rw.Unlock(), relock.ErrLost)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.Must(t, other.Unlock())
 		bare(t, x)
 	})
@@ -102,7 +103,7 @@ func TestADowngradeWhoseHoldIsUnlockedMeanwhileLeavesNoReader(t *testing.T) {
 		rw, link := written(t, x)
 		link.Latency(20 * time.Millisecond)
 		down := rig.Beside(func() error { return rw.Downgrade(t.Context()) })
-		time.Sleep(5 * time.Millisecond)
+		virtual.Sleep(5 * time.Millisecond)
 		rig.Must(t, rw.Unlock())
 		rig.WantIs(t, <-down, relock.ErrNotHeld)
 		wantHolds(t, rw, 0, 0)
@@ -134,7 +135,7 @@ func TestADowngradeThatRedisDoesNotAnswerReads(t *testing.T) {
 		wantHolds(t, rw, 0, 1)
 		rig.Must(t, rw.RUnlock())
 		rig.Must(t, other.RUnlock())
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		bare(t, x)
 	})
 }
@@ -150,7 +151,7 @@ func TestWhatAnEarlierDowngradeLeftEndsNoLaterOne(t *testing.T) {
 		rig.WantIs(t, rw.Downgrade(ctx), context.DeadlineExceeded)
 		cancel()
 		rig.Must(t, rw.Downgrade(t.Context()))
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		wantReads(t, x, rw)
 	})
 }
@@ -169,7 +170,7 @@ func TestOfTwoDowngradesOfOneHoldOneReads(t *testing.T) {
 		}
 		rig.Must(t, errs[0])
 		rig.WantIs(t, errs[1], relock.ErrNotHeld)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		wantReads(t, x, rw)
 	})
 }
@@ -185,11 +186,11 @@ func TestADowngradeWhoseLeaseEndsLosesNoOtherHold(t *testing.T) {
 		short := c.NewRWLock("a", redisson.TTL(time.Second), redisson.NoWatchdog())
 		rig.Must(t, long.Lock(me))
 		rig.Must(t, short.Lock(me))
-		time.Sleep(900 * time.Millisecond)
+		virtual.Sleep(900 * time.Millisecond)
 		link.Latency(100 * time.Millisecond)
 		rig.WantIs(t, short.Downgrade(me), relock.ErrLost)
 		link.Latency(0)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		wantHolds(t, long, 1, 0)
 		rig.WantIs(t, short.Unlock(), relock.ErrLost)
 		rig.Must(t, long.Unlock())

@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -237,13 +238,13 @@ func TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon(t *testing.T) {
 				call.Pending(t, "the call")
 				cancel()
 				rig.WantIs(t, <-call, context.Canceled)
-				time.Sleep(50 * time.Millisecond)
+				virtual.Sleep(50 * time.Millisecond)
 				close(gate)
 				rig.Must(t, link.Settle(t.Context()))
 				if got, err := other.TryLock(t.Context(), 0); got || err != nil {
 					t.Fatalf("TryLock as the late request has come: %v, %v, want that it has the lock", got, err)
 				}
-				time.Sleep(100 * time.Millisecond)
+				virtual.Sleep(100 * time.Millisecond)
 				if got, err := other.TryLock(t.Context(), 0); !got || err != nil {
 					t.Fatalf("TryLock 100 ms later: %v, %v, want the lock", got, err)
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -121,7 +122,7 @@ func TestAWaiterThatLivesIsNotDroppedAtItsDeadline(t *testing.T) {
 			}))
 			synctest.Wait()
 		}
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		rig.Must(t, holder.Unlock())
 		for _, call := range calls {
 			rig.Must(t, <-call)
@@ -150,9 +151,9 @@ func TestAFairWaiterAsksBeforeItsDeadline(t *testing.T) {
 						order = append(order, i)
 						return joined(err, l.Unlock())
 					}))
-					time.Sleep(6 * time.Second)
+					virtual.Sleep(6 * time.Second)
 				}
-				time.Sleep(25 * time.Second)
+				virtual.Sleep(25 * time.Second)
 				rig.Must(t, holder.Unlock())
 				for _, call := range calls {
 					rig.Must(t, <-call)

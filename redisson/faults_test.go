@@ -15,6 +15,7 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 	"github.com/relock-go/relock/redisson/lua"
 )
@@ -112,7 +113,7 @@ func twice(t *testing.T, x *rig.Lab, l *redisson.Lock) {
 	holds(1)
 	rig.Must(t, l.Unlock())
 	holds(0)
-	time.Sleep(10 * time.Second)
+	virtual.Sleep(10 * time.Second)
 	bare(t, x)
 }
 
@@ -128,9 +129,9 @@ func TestALateCopyOfARequestHoldsNothing(t *testing.T) {
 					fate(link, prefix+"acquire", 1, redistest.Hold(gate))
 					rig.Must(t, l.Lock(t.Context()))
 					rig.Must(t, l.Unlock())
-					time.Sleep(late)
+					virtual.Sleep(late)
 					close(gate)
-					time.Sleep(6 * time.Second)
+					virtual.Sleep(6 * time.Second)
 					bare(t, x)
 				})
 			})
@@ -149,7 +150,7 @@ func TestACallThatEndsUnheardHoldsNothing(t *testing.T) {
 				if ok, err := of(c, prefix).TryLock(t.Context(), 100*time.Millisecond); ok || err == nil {
 					t.Errorf("TryLock = %v, %v, want an error: nobody knows", ok, err)
 				}
-				time.Sleep(6 * time.Second)
+				virtual.Sleep(6 * time.Second)
 				bare(t, x)
 			})
 		})
@@ -175,11 +176,11 @@ func TestARenewalThatFailsIsTriedAgain(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		h, err := client(t, x).NewLock("a").Acquire(t.Context())
 		rig.Must(t, err)
-		time.Sleep(9 * time.Second)
+		virtual.Sleep(9 * time.Second)
 		heal := x.Server.Partition()
-		time.Sleep(15 * time.Second)
+		virtual.Sleep(15 * time.Second)
 		heal()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.Must(t, h.Release())
 	})
 }
@@ -192,7 +193,7 @@ func TestAnExpiryThatNobodyPublishesIsFoundWithinAPulse(t *testing.T) {
 		rig.Must(t, holder.Lock(t.Context()))
 		c, _ := linked(t, x)
 		got := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.Redis.Del(t.Context(), "a")
 		began := time.Now()
 		rig.Must(t, <-got)
@@ -267,7 +268,7 @@ func TestALateFirstRequestTakesNothingThoughTheServersClockIsBehind(t *testing.T
 		})
 		rig.Must(t, l.Lock(t.Context()))
 		rig.Must(t, l.Unlock())
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		close(gate)
 		rig.Must(t, link.Settle(t.Context()))
 		if got, err := other.TryLock(t.Context(), 0); !got || err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -53,7 +54,7 @@ func TestAReaderTrustsNoMoreThanAReaderInJavaLeavesIt(t *testing.T) {
 					c, link := linked(t, x, opts...)
 					h, err := c.NewRWLock("a", redisson.TTL(5*time.Minute)).RLocker().Acquire(t.Context())
 					rig.Must(t, err)
-					time.Sleep(at)
+					virtual.Sleep(at)
 					cuts(t, x, timeout)
 					link.Hole()
 					outlived(t, x, h)
@@ -71,9 +72,9 @@ func TestARenewalIsTrustedForNoMoreThanTheShortestWatchdogInJava(t *testing.T) {
 		c, link := linked(t, x)
 		h, err := c.NewRWLock("a").RLocker().Acquire(t.Context())
 		rig.Must(t, err)
-		time.Sleep(9 * time.Second)
+		virtual.Sleep(9 * time.Second)
 		lengthens(t, x, h, 10*time.Minute)
-		time.Sleep(2 * time.Second) // and it has renewed
+		virtual.Sleep(2 * time.Second) // and it has renewed
 		cuts(t, x, 30*time.Second)
 		link.Hole()
 		outlived(t, x, h)
@@ -87,11 +88,11 @@ func TestARenewalIsTrustedForNoMoreThanTheHashHas(t *testing.T) {
 		c, link := linked(t, x)
 		h, err := c.NewRWLock("a", redisson.TTL(10*time.Second)).RLocker().Acquire(t.Context())
 		rig.Must(t, err)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		lengthens(t, x, h, time.Minute)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		cuts(t, x, 30*time.Second)
-		time.Sleep(2 * time.Second) // and it has renewed
+		virtual.Sleep(2 * time.Second) // and it has renewed
 		link.Hole()
 		outlived(t, x, h)
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 	"github.com/relock-go/relock/redisson/lua"
 )
@@ -38,7 +39,7 @@ func TestAForceUnlockSentAgainSaysThatItTookTheLock(t *testing.T) {
 				if ok, err := of(operator, prefix).ForceUnlock(t.Context()); ok || err != nil {
 					t.Errorf("ForceUnlock of a free lock = %v, %v", ok, err)
 				}
-				time.Sleep(30 * time.Second) // a reader's own key ends with its lease
+				virtual.Sleep(30 * time.Second) // a reader's own key ends with its lease
 				bare(t, x)
 			})
 		})
@@ -54,7 +55,7 @@ func TestAForceUnlockSentAgainLeavesTheSuccessor(t *testing.T) {
 				held, next := of(client(t, x), prefix), of(client(t, x), prefix)
 				rig.Must(t, held.Lock(t.Context()))
 				got := rig.Beside(func() error { return next.Lock(t.Context()) })
-				time.Sleep(time.Second)
+				virtual.Sleep(time.Second)
 				got.Pending(t, "a second Lock")
 				operator, link := linked(t, x)
 				fate(link, "force", 1, redistest.CutReply)
@@ -63,7 +64,7 @@ func TestAForceUnlockSentAgainLeavesTheSuccessor(t *testing.T) {
 				}
 				rig.Must(t, rig.Returned(t, got))
 				rig.WantIs(t, held.Unlock(), relock.ErrLost)
-				time.Sleep(time.Minute) // beyond a renewal
+				virtual.Sleep(time.Minute) // beyond a renewal
 				rig.Must(t, next.Unlock())
 				bare(t, x)
 			})
@@ -135,7 +136,7 @@ func TestForceUnlockHolderTakesTheLockFromThatHolderAlone(t *testing.T) {
 					rig.Must(t, other.Lock(t.Context()))
 				}
 				force(seen, false)
-				time.Sleep(time.Minute) // beyond some renewals
+				virtual.Sleep(time.Minute) // beyond some renewals
 				rig.WantIs(t, victim.Unlock(), relock.ErrLost)
 				rig.Must(t, other.Unlock())
 				_, err = eye.ForceUnlockHolder(t.Context(), relock.Holder{})

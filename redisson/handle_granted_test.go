@@ -6,6 +6,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -32,16 +33,16 @@ func forcedBeside(t *testing.T, f func(x *rig.Lab, l, other *redisson.Lock, seco
 						return func() error { return l.Lock(ctx) }
 					}
 					rig.Must(t, lock(owners[0])())
-					time.Sleep(5 * time.Second)
+					virtual.Sleep(5 * time.Second)
 					second := rig.Beside(lock(owners[1]))
-					time.Sleep(6 * time.Second)
+					virtual.Sleep(6 * time.Second)
 					removed, err := other.ForceUnlock(t.Context())
 					if rig.Must(t, err); !removed {
 						t.Fatal("nothing was removed")
 					}
-					time.Sleep(3 * time.Second)
+					virtual.Sleep(3 * time.Second)
 					f(x, l, other, second)
-					time.Sleep(2 * time.Minute)
+					virtual.Sleep(2 * time.Minute)
 					bare(t, x, "redisson_lock_token:{a}")
 					x.Redis.Del(t.Context(), "redisson_lock_token:{a}") // Redisson keeps it for ever
 				})
@@ -68,7 +69,7 @@ func TestRUnlockOfAnOldSharedReaderLeavesALaterOneOfItsHandle(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		rw, writer := client(t, x).NewRWLock("a"), client(t, x).NewRWLock("a").WLocker()
 		rig.Must(t, rw.RLock(t.Context()))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, x.Redis.FlushAll(t.Context()).Err())
 		rig.Must(t, rw.RLock(t.Context()))
 		rig.WantIs(t, rw.RUnlock(), relock.ErrLost)
@@ -90,7 +91,7 @@ func TestAnOwnerIsToldOfTheLossOfASharedLockByAnyHandle(t *testing.T) {
 		rig.Must(t, other.Unlock())
 		for range 2 {
 			rig.WantIs(t, inner.Lock(x.By("me")), relock.ErrLost)
-			time.Sleep(11 * time.Second) // the loss is known
+			virtual.Sleep(11 * time.Second) // the loss is known
 		}
 		rig.WantIs(t, outer.Unlock(), relock.ErrLost)
 		rig.Must(t, inner.Lock(x.By("me")))

@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -43,12 +44,12 @@ func TestCloseLosesHoldsAndShutdownWaitsForThem(t *testing.T) {
 		l := b.NewLock("b")
 		rig.Must(t, l.Lock(t.Context()))
 		done := rig.Beside(func() error { return b.Shutdown(t.Context()) })
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		done.Pending(t, "Shutdown with a hold")
 		link.Latency(100 * time.Millisecond)
 		rig.Must(t, l.Unlock())
 		rig.Must(t, <-done)
-		time.Sleep(30 * time.Second)
+		virtual.Sleep(30 * time.Second)
 		bare(t, x)
 	})
 }
@@ -69,14 +70,14 @@ func TestACallOfRedissonInFlightAtCloseGetsNoHold(t *testing.T) {
 		call := rig.Beside(func() error { return l.Lock(t.Context()) })
 		call.Pending(t, "the call")
 		closing := rig.Beside(c.Close)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		close(gate)
 		rig.Must(t, <-closing)
 		rig.WantIs(t, <-call, relock.ErrClosed)
 		if l.HoldCount() != 0 {
 			t.Error("held after Close")
 		}
-		time.Sleep(30 * time.Second)
+		virtual.Sleep(30 * time.Second)
 		bare(t, x)
 	})
 }
@@ -87,7 +88,7 @@ func TestShutdownLetsTheOwnerOfASharedLockEnterAgain(t *testing.T) {
 		l, ctx := c.NewLock("a"), relock.WithNewOwner(t.Context())
 		rig.Must(t, l.Lock(ctx))
 		done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.WantIs(t, c.NewLock("b").Lock(ctx), relock.ErrClosed)
 		rig.Must(t, l.Lock(ctx))
 		rig.Must(t, l.Unlock())
@@ -118,13 +119,13 @@ func TestALostHoldOfASharedLockOccupiesItsHandle(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		l := client(t, x).NewLock("a", redisson.TTL(time.Second), redisson.NoWatchdog())
 		rig.Must(t, l.Lock(x.By("me")))
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		if l.HoldCount() != 0 {
 			t.Error("a lost hold counts")
 		}
 		rig.WantIs(t, l.Lock(x.By("me")), relock.ErrLost)
 		other := rig.Beside(func() error { return l.Lock(t.Context()) })
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		other.Pending(t, "Lock on a handle with a lost hold")
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		rig.Must(t, <-other)
@@ -145,7 +146,7 @@ func TestAClosedClientLetsNobodyWaitForALostHold(t *testing.T) {
 				c := client(t, x)
 				l := c.NewLock("a", redisson.TTL(time.Second), redisson.NoWatchdog())
 				rig.Must(t, l.Lock(t.Context()))
-				time.Sleep(2 * time.Second)
+				virtual.Sleep(2 * time.Second)
 				before := rig.Beside(func() error { return l.Lock(t.Context()) })
 				synctest.Wait()
 				before.Pending(t, "Lock on a handle with a lost hold")
@@ -189,7 +190,7 @@ func TestAnAnswerAfterTheLeaseGivesNoHold(t *testing.T) {
 		if ok, err := l.TryLock(t.Context(), 0); ok || err == nil {
 			t.Errorf("TryLock = %v, %v, want an error", ok, err)
 		}
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		bare(t, x)
 	})
 }
@@ -203,7 +204,7 @@ func TestMaxHoldEndsRenewalOfASharedLock(t *testing.T) {
 			t.Errorf("lost after %v", at)
 		}
 		_ = h.Release()
-		time.Sleep(30 * time.Second)
+		virtual.Sleep(30 * time.Second)
 		bare(t, x)
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -30,7 +31,7 @@ func TestAnOwnerThatReadsGetsNoLockOfAnotherKind(t *testing.T) {
 				defer cancel()
 				rig.WantIs(t, c.NewLock("a", opts...).Lock(ctx), relock.ErrKind)
 				rig.WantIs(t, c.NewLock("a", opts...).Lock(mine.Context(ctx)), relock.ErrKind)
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				if ok, err := client(t, x).NewRWLock("a").TryLock(t.Context(), 0); ok || err != nil {
 					t.Errorf("a writer beside two readers: %v, %v", ok, err)
 				}
@@ -77,11 +78,11 @@ func TestAnUnlockAfterALossEndsNoLockOfAnotherKind(t *testing.T) {
 						lost, next = c.NewLock("a", append(short, opts...)...), c.NewRWLock("a").RLocker()
 					}
 					rig.Must(t, lost.Lock(me))
-					time.Sleep(2 * time.Second)
+					virtual.Sleep(2 * time.Second)
 					h, err := next.Acquire(me)
 					rig.Must(t, err)
 					rig.WantIs(t, lost.Unlock(), relock.ErrLost)
-					time.Sleep(time.Minute)
+					virtual.Sleep(time.Minute)
 					rig.Must(t, h.Err())
 					rig.Must(t, h.Release())
 					x.Redis.Del(t.Context(), "redisson_lock_token:{a}")

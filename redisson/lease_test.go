@@ -6,6 +6,7 @@ import (
 
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson/lua"
 )
 
@@ -21,13 +22,13 @@ func TestANestedUnlockInTheLastMillisecondLeavesALease(t *testing.T) {
 					rig.Must(t, x.Redis.HSet(ctx, "a", "mode", "write").Err())
 				}
 				rig.Must(t, x.Redis.PExpire(ctx, "a", time.Second).Err())
-				time.Sleep(time.Second - 500*time.Microsecond)
+				virtual.Sleep(time.Second - 500*time.Microsecond)
 				source := script.MustLoad(lua.FS, prefix+"release").Source
 				rig.Must(t, x.Redis.Eval(ctx, source, []string{"a", "queue", "deadlines"}, "me:1", 1, "PUBLISH", "channel", 1000).Err())
 				if n := x.Redis.HGet(ctx, "a", "me:1").Val(); n != "1" {
 					t.Errorf("the field says %q, want 1", n)
 				}
-				time.Sleep(time.Millisecond)
+				virtual.Sleep(time.Millisecond)
 				bare(t, x)
 			})
 		})

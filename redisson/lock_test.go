@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -43,7 +44,7 @@ func TestTheWatchdogKeepsALock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		h, err := client(t, x).NewLock("a").Acquire(t.Context())
 		rig.Must(t, err)
-		time.Sleep(10 * time.Minute)
+		virtual.Sleep(10 * time.Minute)
 		rig.Must(t, h.Err())
 		rig.Must(t, h.Release())
 	})
@@ -54,7 +55,7 @@ func TestAWaiterIsWokenByTheUnlock(t *testing.T) {
 		a, b := client(t, x).NewLock("a"), client(t, x).NewLock("a")
 		rig.Must(t, a.Lock(t.Context()))
 		got := rig.Beside(func() error { return b.Lock(t.Context()) })
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		got.Pending(t, "a second Lock")
 		rig.Must(t, a.Unlock())
 		rig.Must(t, rig.Returned(t, got))
@@ -87,7 +88,7 @@ func TestAHolderThatHasRenewedKnowsBeforeTheLeaseEnds(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		h, err := client(t, x).NewLock("a").Acquire(t.Context())
 		rig.Must(t, err)
-		time.Sleep(15 * time.Second)
+		virtual.Sleep(15 * time.Second)
 		ends := time.Now().Add(x.Redis.PTTL(t.Context(), "a").Val())
 		heal := x.Server.Partition()
 		<-h.Lost()
@@ -163,7 +164,7 @@ func TestASingleAttemptDoesNotWaitForTheUnlockOfALostHold(t *testing.T) {
 			t.Fatalf("ForceUnlock = %v, %v", ok, err)
 		}
 		for l.HoldCount() > 0 { // it hears of that with its next renewal
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 		}
 		began := x.Now()
 		got, err := l.TryLock(t.Context(), 0)

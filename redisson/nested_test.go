@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -28,7 +29,7 @@ func TestAReleaseThatGetsNoTurnEndsNoNestedHold(t *testing.T) {
 		rig.Must(t, <-asks)
 		link.Latency(0)
 		for _, later := range []time.Duration{time.Second, time.Minute} { // a minute: and it was renewed
-			time.Sleep(later)
+			virtual.Sleep(later)
 			rig.Must(t, nested.Err())
 			if ok, err := other.TryLock(t.Context(), 0); ok || err != nil {
 				t.Fatalf("another owner beside a nested hold: %v, %v", ok, err)
@@ -116,9 +117,9 @@ func TestAReleaseIsSentForTheLongestLeaseOfItsOwner(t *testing.T) {
 		rig.Must(t, long.Unlock())
 		heal := link.Hole()
 		rig.WantIs(t, short.Unlock(), relock.ErrUnconfirmed)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		heal()
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		if ok, err := client(t, x).NewLock("a").TryLock(t.Context(), 0); !ok || err != nil {
 			t.Errorf("another owner after the outage: %v, %v", ok, err)
 		}
@@ -138,7 +139,7 @@ func TestAllCallsOfAnOwnerHearOfItsGrant(t *testing.T) {
 				synctest.Wait()
 			}
 			rig.Must(t, holder.Unlock())
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			for i, call := range calls {
 				select {
 				case err := <-call:
@@ -165,7 +166,7 @@ func TestTheReleaseOfANestedHoldIsSentUntilItIsAnswered(t *testing.T) {
 		heal := link.Hole()
 		rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
 		heal()
-		time.Sleep(9 * time.Second)
+		virtual.Sleep(9 * time.Second)
 		info, err := client(t, x).NewLock("a").Info(t.Context())
 		rig.Must(t, err)
 		if len(info.Holders) != 1 || info.Holders[0].Holds != 1 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -64,7 +65,7 @@ func TestForceUnlockOfOneSideLeavesTheOther(t *testing.T) {
 				if removed, err := held.other(operator).ForceUnlock(t.Context()); removed || err != nil {
 					t.Errorf("ForceUnlock of the other side = %v, %v, want false", removed, err)
 				}
-				time.Sleep(11 * time.Second) // the hold is renewed once
+				virtual.Sleep(11 * time.Second) // the hold is renewed once
 				rig.Must(t, h.Err())
 				if info, err := held.side(operator).Info(t.Context()); err != nil || len(info.Holders) != 1 || info.Holders[0].Read != (name == "read") {
 					t.Errorf("Info = %+v, %v, want the holder", info, err)
@@ -72,7 +73,7 @@ func TestForceUnlockOfOneSideLeavesTheOther(t *testing.T) {
 				if removed, err := held.side(operator).ForceUnlock(t.Context()); !removed || err != nil {
 					t.Errorf("ForceUnlock of this side = %v, %v, want true", removed, err)
 				}
-				time.Sleep(11 * time.Second)
+				virtual.Sleep(11 * time.Second)
 				if h.Err() == nil {
 					t.Error("the hold that was removed is not lost")
 				}
@@ -89,7 +90,7 @@ func TestInfoTellsWhatIsLeftOfEveryLease(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
 				h, err := of(client(t, x), prefix).Acquire(t.Context())
 				rig.Must(t, err)
-				time.Sleep(4 * time.Second)
+				virtual.Sleep(4 * time.Second)
 				info, err := of(client(t, x), prefix).Info(t.Context())
 				if err != nil || len(info.Holders) != 1 || info.Holders[0].TTL != 26*time.Second || info.Holders[0].Owner != h.Owner() || info.Holders[0].Holds != 1 {
 					t.Errorf("Info = %+v, %v, want one hold of %s for 26 s", info, err, h.Owner())

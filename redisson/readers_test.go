@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -21,7 +22,7 @@ func TestAReaderTrustsItsOwnLeaseOnly(t *testing.T) {
 		rig.Must(t, err)
 		other := client(t, x).NewRWLock("a", redisson.TTL(time.Minute))
 		rig.Must(t, other.RLock(t.Context()))
-		time.Sleep(4 * time.Second) // and it has renewed
+		virtual.Sleep(4 * time.Second) // and it has renewed
 		link.Hole()
 		rig.Must(t, other.RUnlock())
 		if ok, err := other.TryLock(t.Context(), time.Minute); !ok || err != nil {
@@ -58,7 +59,7 @@ func TestWhatAnEarlierReadLeftEndsNoLaterOne(t *testing.T) {
 				}
 				h, err := l.RLocker().Acquire(me)
 				rig.Must(t, err)
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				rig.Must(t, l.Unlock())
 				if ok, err := client(t, x).NewRWLock("a").TryLock(t.Context(), 0); ok || err != nil {
 					t.Errorf("a writer beside a reader: %v, %v", ok, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -38,7 +39,7 @@ func TestReadersShareAndEachHoldHasItsKey(t *testing.T) {
 		if ok, err := b.TryLock(t.Context(), 0); ok || err != nil {
 			t.Errorf("a writer beside readers: %v, %v", ok, err)
 		}
-		time.Sleep(5 * time.Minute)
+		virtual.Sleep(5 * time.Minute)
 		rig.Must(t, h.Err())
 		rig.Must(t, a.RUnlock())
 		if n := len(x.Redis.Keys(t.Context(), "{a}:*:rwlock_timeout:*").Val()); n != 2 {
@@ -80,7 +81,7 @@ func downgrades(me context.Context, t *testing.T, a, b *redisson.RWLock) {
 	t.Helper()
 	rig.Must(t, a.Lock(me))
 	reader := rig.Beside(func() error { return b.RLock(t.Context()) })
-	time.Sleep(time.Second)
+	virtual.Sleep(time.Second)
 	reader.Pending(t, "a reader beside a writer")
 	rig.Must(t, a.Downgrade(me))
 	rig.Must(t, rig.Returned(t, reader))
@@ -111,7 +112,7 @@ func TestAWriterThatUnlocksLetsEveryWaitingReaderIn(t *testing.T) {
 				for range 3 {
 					readers = append(readers, rig.Beside(func() error { return b.RLock(t.Context()) }))
 				}
-				time.Sleep(time.Second)
+				virtual.Sleep(time.Second)
 				for _, r := range readers {
 					r.Pending(t, "a reader beside a writer")
 				}
@@ -142,7 +143,7 @@ func TestTryRLockWaitsForAsLongAsItWasTold(t *testing.T) {
 		if took := x.Now() - began; took != 3*time.Second {
 			t.Errorf("it waited %v, want 3 s", took)
 		}
-		unlocks := rig.Beside(func() error { time.Sleep(2 * time.Second); return a.Unlock() })
+		unlocks := rig.Beside(func() error { virtual.Sleep(2 * time.Second); return a.Unlock() })
 		if ok, err := b.TryRLock(t.Context(), 3*time.Second); !ok || err != nil {
 			t.Errorf("TryRLock as the writer unlocks = %v, %v, want true", ok, err)
 		}
@@ -166,7 +167,7 @@ func TestShortReadsDoNotCutAWritersLease(t *testing.T) {
 		if left := x.Redis.PTTL(t.Context(), "a").Val(); left < 50*time.Second {
 			t.Errorf("the writer's lease is %v", left)
 		}
-		time.Sleep(30 * time.Second)
+		virtual.Sleep(30 * time.Second)
 		if ok, err := client(t, x).NewRWLock("a").TryLock(t.Context(), 0); ok || err != nil {
 			t.Errorf("another writer: %v, %v", ok, err)
 		}
@@ -190,7 +191,7 @@ func TestALongLeaseSurvivesTheUnlockOfAShorterOne(t *testing.T) {
 		other := client(t, x).NewRWLock("a")
 		rig.Must(t, other.RLock(t.Context()))
 		rig.Must(t, other.RUnlock()) // sets the hash's life to that of the longest key
-		time.Sleep(50 * time.Second)
+		virtual.Sleep(50 * time.Second)
 		rig.Must(t, h.Err())
 		if ok, err := other.TryLock(t.Context(), 0); ok || err != nil {
 			t.Errorf("a writer beside a hold that is trusted: %v, %v", ok, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -155,7 +156,7 @@ func TestAWaitThatEndsBeforeItsHoldComesIsNoEndOfAContext(t *testing.T) {
 		if late.by.Store(0); got || err != nil {
 			t.Errorf("TryLock = %v, %v, want false and no error", got, err)
 		}
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.Must(t, c.NewLock("a").Lock(t.Context()))
 		rig.Must(t, c.Close())
 	})
@@ -174,7 +175,7 @@ func (h *lateAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if cmd.Name() == "evalsha" {
-			time.Sleep(time.Duration(h.by.Load()))
+			virtual.Sleep(time.Duration(h.by.Load()))
 		}
 		return err
 	}
@@ -190,7 +191,7 @@ func TestAWaitThatEndsAtAnOccupiedHandleIsNoEndOfAContext(t *testing.T) {
 		if _, err := c.NewLock("a").ForceUnlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute) // a renewal finds it lost
+		virtual.Sleep(time.Minute) // a renewal finds it lost
 		_, err = l.TryLock(t.Context(), time.Second)
 		if rig.WantIs(t, err, relock.ErrLost); errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want no error of a context", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -33,7 +34,7 @@ func TestSuspendedHolderOfRedissonIsLostAtTheFirstQuestion(t *testing.T) {
 				h, err := l.Acquire(t.Context())
 				rig.Must(t, err)
 				ctx, lost := h.Context(t.Context()), h.Lost()
-				time.Sleep(1007 * time.Millisecond) // the watchdog's sleep is not over at this instant
+				virtual.Sleep(1007 * time.Millisecond) // the watchdog's sleep is not over at this instant
 				slept.Add(int64(28 * time.Second))
 				rig.Must(t, h.Err())
 				slept.Add(int64(time.Second))

@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -66,11 +67,11 @@ func TestAHoldOfASharedLockIsTrustedForItsOwnTTLBesideANestedOneOfAnHour(t *test
 			}
 			for range 3 {
 				trustedFor(t, outer, time.Second)
-				time.Sleep(20 * time.Second)
+				virtual.Sleep(20 * time.Second)
 				rig.Must(t, outer.Err())
 			}
 			x.Server.FlushAll()
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			rig.WantIs(t, outer.Err(), relock.ErrLost)
 			rig.WantIs(t, outer.Release(), relock.ErrLost)
 			if !unlocked {
@@ -88,10 +89,10 @@ func TestAHoldOfASharedLockIsTrustedForItsOwnTTLBesideALongerOne(t *testing.T) {
 		for range 100 {
 			trustedFor(t, short, time.Second)
 			trustedFor(t, long, time.Hour)
-			time.Sleep(317 * time.Millisecond)
+			virtual.Sleep(317 * time.Millisecond)
 		}
 		x.Server.FlushAll()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.WantIs(t, short.Release(), relock.ErrLost)
 		rig.WantIs(t, long.Release(), relock.ErrLost)
 	})
@@ -105,7 +106,7 @@ func TestAFailedRenewalIsTriedAgainInTimeForTheShortestHold(t *testing.T) {
 		long := acquired(x.By("me"), t, c.NewLock("a", redisson.TTL(time.Hour)))
 		short := acquired(x.By("me"), t, c.NewLock("a", redisson.TTL(time.Second)))
 		fate(link, "renew", 1, redistest.CutBefore)
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		rig.Must(t, short.Release())
 		rig.Must(t, long.Release())
 	})

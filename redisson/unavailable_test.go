@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -36,7 +37,7 @@ func TestDeadlineTellsAnOutageFromATakenLock(t *testing.T) {
 				}
 			}
 			heal()
-			time.Sleep(10 * time.Second)
+			virtual.Sleep(10 * time.Second)
 		}
 		rig.Must(t, c.Close())
 		rig.Must(t, holder.Close())

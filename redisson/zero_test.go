@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -17,7 +18,7 @@ func TestShutdownWaitsForNoLostHold(t *testing.T) {
 			c := client(t, x)
 			l := c.NewLock("a", redisson.TTL(time.Second), redisson.NoWatchdog())
 			rig.Must(t, l.Lock(t.Context()))
-			time.Sleep(2 * time.Second)
+			virtual.Sleep(2 * time.Second)
 			rig.WantIs(t, l.Lock(canceledSoon(t)), context.DeadlineExceeded)
 			rig.Must(t, c.Shutdown(t.Context()))
 			rig.WantIs(t, l.Unlock(), relock.ErrLost)
@@ -30,7 +31,7 @@ func TestShutdownWaitsForNoLostHold(t *testing.T) {
 			rig.Must(t, l.Lock(t.Context()))
 			rig.Must(t, kept.Lock(t.Context()))
 			done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			done.Pending(t, "Shutdown with a hold that lives")
 			rig.Must(t, kept.Unlock())
 			rig.Must(t, rig.Returned(t, done))

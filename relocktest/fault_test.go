@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -17,7 +18,7 @@ func TestWhoIsCutOffKnowsBeforeAnybodyElseHolds(t *testing.T) {
 		srv := relocktest.New(t)
 		hold, err := srv.Client().NewLock("job", relock.TTL(time.Minute)).Acquire(t.Context())
 		rig.Must(t, err)
-		time.Sleep(10 * time.Minute) // renewed all the while
+		virtual.Sleep(10 * time.Minute) // renewed all the while
 		rig.Must(t, hold.Err())
 
 		srv.Partition()
@@ -76,9 +77,9 @@ func TestAnOutageIsSurvived(t *testing.T) {
 		l := srv.Client().NewLock("job")
 		rig.Must(t, l.Lock(t.Context()))
 		end := srv.Outage()
-		time.Sleep(15 * time.Second)
+		virtual.Sleep(15 * time.Second)
 		end()
-		time.Sleep(10 * time.Minute)
+		virtual.Sleep(10 * time.Minute)
 		rig.Must(t, l.Unlock())
 		srv.AssertFree("job")
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -194,7 +195,7 @@ func TestComputingCostsNoLease(t *testing.T) {
 		rig.Must(t, err)
 		close(begin)
 		<-computed // meanwhile time stands still in this bubble
-		time.Sleep(20 * time.Millisecond)
+		virtual.Sleep(20 * time.Millisecond)
 		rig.Must(t, hold.Err())
 	})
 }
@@ -211,7 +212,7 @@ func TestARestIsWaitedForByAnybody(t *testing.T) {
 		if test.failure(func() { srv.AssertFree("job") }) == "" {
 			t.Error("a lock that is waited for is said to be free")
 		}
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		srv.AssertHeld("job")
 	})
 }

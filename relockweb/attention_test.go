@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relockweb"
 )
 
@@ -21,7 +22,7 @@ func TestDashboardSeesThatRedisAnswersAgainWithinSeconds(t *testing.T) {
 		b.get("/", http.StatusOK)
 		heal := link.Hole()
 		for range 14 {
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			b.get("/", http.StatusOK)
 		}
 		b.has(b.get("/", http.StatusOK), " s old.</p>", "<bdi>a</bdi>")
@@ -31,7 +32,7 @@ func TestDashboardSeesThatRedisAnswersAgainWithinSeconds(t *testing.T) {
 			if time.Since(healed) > 20*time.Second {
 				t.Fatal("20 s after the outage the dashboard still shows it")
 			}
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 		}
 	})
 }
@@ -43,7 +44,7 @@ func TestOldDataAreMarked(t *testing.T) {
 		link, _ := b.linked()
 		b.lacks(b.get("/", http.StatusOK), "stale", `role="alert">What`)
 		defer link.Hole()()
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		b.has(b.get("/", http.StatusOK), " s old.</p>", `class="scroll stale"`)
 		b.get("/lock?name=a", http.StatusServiceUnavailable) // nothing is known of it
 	})
@@ -52,7 +53,7 @@ func TestOldDataAreMarked(t *testing.T) {
 func TestWhatNeedsAttentionComesFirstAndIsMarked(t *testing.T) {
 	run(t, func(b *board) {
 		b.hold("x", "b old")
-		time.Sleep(59 * time.Minute)
+		virtual.Sleep(59 * time.Minute)
 		b.hold("x", "a quiet")
 		b.hold("x", "c fading", relock.TTL(10*time.Minute), relock.NoWatchdog())
 		b.hold("x", "d wanted")
@@ -60,7 +61,7 @@ func TestWhatNeedsAttentionComesFirstAndIsMarked(t *testing.T) {
 			b.queue(fmt.Sprint(i), "d wanted", relock.TTL(time.Hour))
 		}
 		b.get("/", http.StatusOK)
-		time.Sleep(6 * time.Minute)
+		virtual.Sleep(6 * time.Minute)
 		list := b.get("/", http.StatusOK)
 		for mark, name := range map[string]string{"held for long": "b old", "lease not renewed": "c fading", "long queue": "d wanted"} {
 			b.has(list, "<bdi>"+name+`</bdi></a>`)
@@ -88,7 +89,7 @@ func TestGrantsOfTwoNamesWithOneTokenAreToldApart(t *testing.T) {
 			}
 		}
 		b.get("/", http.StatusOK)
-		time.Sleep(6 * time.Minute)
+		virtual.Sleep(6 * time.Minute)
 		list := b.get("/", http.StatusOK)
 		for _, name := range []string{"a quiet", "b fading", "c quiet"} {
 			_, after, _ := strings.Cut(list, "<bdi>"+name+"</bdi></a>")
@@ -127,12 +128,12 @@ func TestAStickyHolderIsShownAsOne(t *testing.T) {
 	run(t, func(b *board) {
 		lock := b.client("keeper").NewLock("kept", relock.TTL(30*time.Second), relock.Sticky(10*time.Second))
 		rig.End(b, rig.MustAcquire(b, lock)) // the first grant of a name is not kept
-		time.Sleep(20 * time.Millisecond)
+		virtual.Sleep(20 * time.Millisecond)
 		rig.End(b, rig.MustAcquire(b, lock))
 		b.get("/", http.StatusOK)
-		time.Sleep(9 * time.Second)
+		virtual.Sleep(9 * time.Second)
 		rig.End(b, rig.MustAcquire(b, lock))
-		time.Sleep(9 * time.Second)
+		virtual.Sleep(9 * time.Second)
 		list := b.get("/", http.StatusOK)
 		b.has(list, "keeper (held or kept: sticky)")
 		b.lacks(list, "lease not renewed")
@@ -150,7 +151,7 @@ func TestAHoldThatWasResumedIsNotMarkedAsOneThatIsNotRenewed(t *testing.T) {
 		rig.Must(b, err)
 		b.Cleanup(func() { _ = resumed.Release() })
 		for range 5 {
-			time.Sleep(11 * time.Second)
+			virtual.Sleep(11 * time.Second)
 			b.lacks(b.get("/", http.StatusOK), "lease not renewed")
 		}
 	})
@@ -166,7 +167,7 @@ func TestAHoldWithALongerNestedOneIsNotMarkedForEver(t *testing.T) {
 		b.get("/", http.StatusOK)
 		rig.Must(b, inner.Release())
 		for range 25 {
-			time.Sleep(7 * time.Second)
+			virtual.Sleep(7 * time.Second)
 			b.get("/", http.StatusOK)
 		}
 		b.lacks(b.get("/", http.StatusOK), "lease not renewed")
@@ -179,7 +180,7 @@ func TestATicketIsNotMarkedAsNotRenewed(t *testing.T) {
 		ticket, err := b.hold("x", "a").Detach(b.Context(), time.Hour)
 		rig.Must(b, err)
 		b.get("/", http.StatusOK)
-		time.Sleep(50 * time.Minute)
+		virtual.Sleep(50 * time.Minute)
 		list := b.get("/", http.StatusOK)
 		b.has(list, "a ticket, not resumed yet")
 		b.lacks(list, "lease not renewed")
@@ -193,7 +194,7 @@ func TestALocksOwnPageMarksALeaseThatIsNotRenewed(t *testing.T) {
 	run(t, func(b *board) {
 		b.hold("x", "a", relock.TTL(10*time.Minute), relock.NoWatchdog())
 		b.get("/lock?name=a", http.StatusOK)
-		time.Sleep(6 * time.Minute)
+		virtual.Sleep(6 * time.Minute)
 		b.has(b.get("/lock?name=a", http.StatusOK), "lease not renewed")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relockweb"
 )
 
@@ -116,7 +117,7 @@ func TestForceFreesANameThatRests(t *testing.T) {
 	run(t, func(b *board) {
 		rig.Must(t, b.hold("x", "a", relock.AtLeast(time.Hour)).Release())
 		form := b.asked("a")
-		time.Sleep(10*time.Minute + time.Microsecond) // it is the same rest, and shorter
+		virtual.Sleep(10*time.Minute + time.Microsecond) // it is the same rest, and shorter
 		if w := b.post(form, nil); w.Code != http.StatusSeeOther {
 			t.Errorf("status %d: %s", w.Code, w.Body)
 		}
@@ -220,7 +221,7 @@ func TestForceSparesAGrantThatBeginsInTheLastMoment(t *testing.T) {
 				t.Errorf("before script %d: status %d, want 409", nth+1, code)
 			}
 			second := next.Holds()
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			rig.Must(t, second.Release())
 		})
 	}
@@ -258,7 +259,7 @@ func TestForceSparesTheRestOfALaterGrant(t *testing.T) {
 		"a free name": func(*board) func() { return func() {} },
 		"a rest that has ended": func(b *board) func() {
 			rig.Must(b, b.hold("x", "a", relock.AtLeast(time.Minute)).Release())
-			return func() { time.Sleep(time.Minute) }
+			return func() { virtual.Sleep(time.Minute) }
 		},
 		"a rest that was ended": func(b *board) func() {
 			rig.Must(b, b.hold("x", "a", relock.AtLeast(time.Minute)).Release())

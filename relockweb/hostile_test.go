@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relockweb"
 )
 
@@ -44,8 +45,8 @@ func tags(b *board, text string) (all []string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = h.Release(); time.Sleep(time.Second) }()
-	time.Sleep(10 * time.Second)
+	defer func() { _ = h.Release(); virtual.Sleep(time.Second) }()
+	virtual.Sleep(10 * time.Second)
 	q := url.QueryEscape(text)
 	for _, address := range []string{"/?prefix=" + q + "&sort=" + q, "/lock?name=" + q, "/force?name=" + q} {
 		page := b.get(address, http.StatusOK)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // What follows is the form that docs/operations.md promises.
@@ -57,7 +58,7 @@ func TestJSONTellsWhatThePageTells(t *testing.T) {
 		h := b.hold("web-1", "a", relock.Owner("me"), relock.TTL(time.Minute), relock.NoWatchdog())
 		b.hold("web-2", "b")
 		b.queue("web-3", "a")
-		time.Sleep(4*time.Second - time.Millisecond)
+		virtual.Sleep(4*time.Second - time.Millisecond)
 		want := lock{"a", "plain", 0, 1, 1, 0, []holder{{"me", "web-1", "lock", 1, h.Token(), 56_000, 4_000}}}
 		var all listing
 		b.json("/locks.json?prefix=a", &all)
@@ -85,7 +86,7 @@ func TestJSONHasTheFormThatIsDocumented(t *testing.T) {
 		b.lacks(b.get("/locks.json", http.StatusOK)+b.get("/lock.json?name=x", http.StatusOK), "null")
 		b.hold("web-1", "a")
 		b.queue("web-2", "a")
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		for i, address := range []string{"/locks.json", "/lock.json?name=a"} {
 			blocks := strings.Split(string(text), "\n```json\n")
 			if len(blocks) != 3 {

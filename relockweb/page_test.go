@@ -12,6 +12,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relockweb"
 )
 
@@ -27,7 +28,7 @@ func (b *board) queue(label, name string, opts ...relock.LockOption) {
 		}
 	}()
 	b.Cleanup(func() { cancel(); <-gone })
-	time.Sleep(time.Millisecond)
+	virtual.Sleep(time.Millisecond)
 }
 
 func TestPageShowsWhoHoldsSinceWhenAndHowManyWait(t *testing.T) {
@@ -35,7 +36,7 @@ func TestPageShowsWhoHoldsSinceWhenAndHowManyWait(t *testing.T) {
 		h := b.hold("billing-7", "invoices", relock.Owner("nightly run"))
 		b.queue("billing-8", "invoices")
 		b.queue("billing-9", "invoices")
-		time.Sleep(90 * time.Second)
+		virtual.Sleep(90 * time.Second)
 		list := b.get("/", http.StatusOK)
 		b.has(list, "<bdi>invoices</bdi>", "<bdi>billing-7</bdi>", "<bdi>nightly run</bdi>", fmt.Sprint(h.Token()), ">1 min 30 s<", "<strong>2</strong>", `<b id="waiters">2</b>`)
 		one := b.get("/lock?name=invoices", http.StatusOK)
@@ -74,7 +75,7 @@ func TestFreeLockAndRestingNameAreSaid(t *testing.T) {
 		b.has(b.get("/", http.StatusOK), "No lock is held")
 		b.has(b.get("/lock?name=x", http.StatusOK), "Nobody holds it", "Nobody waits")
 		rig.Must(b, b.hold("a", "x", relock.AtLeast(time.Minute)).Release())
-		time.Sleep(3 * time.Second)
+		virtual.Sleep(3 * time.Second)
 		b.has(b.get("/", http.StatusOK), "nobody, for another 57.0 s")
 		b.has(b.get("/lock?name=x", http.StatusOK), "taken for another 57.0 s")
 	})
@@ -96,7 +97,7 @@ func TestPrefixShowsNamesThatBeginSo(t *testing.T) {
 func TestListIsOrderedAsAsked(t *testing.T) {
 	run(t, func(b *board) {
 		b.hold("x", "a")
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		b.hold("x", "b")
 		b.queue("x", "b")
 		for sort, first := range map[string]string{"": "b", "held": "a", "-held": "b", "waiters": "b", "-waiters": "a", "name": "a", "-name": "b", "nonsense": "b"} {

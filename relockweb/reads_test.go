@@ -17,6 +17,7 @@ import (
 
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relockweb"
 )
 
@@ -60,7 +61,7 @@ func TestAllWhoLookShareOneRead(t *testing.T) {
 		if n := asked(); n != 2 {
 			t.Errorf("a hundred looks at a lock cost %d reads more, want 1", n-1)
 		}
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		look("/")
 		if n := asked(); n != 3 {
 			t.Errorf("%d reads, want 3: what is shown is two seconds old", n)
@@ -77,7 +78,7 @@ func TestReadsThatTakeLongComeSeldom(t *testing.T) {
 		}
 		link, asked := b.linked()
 		b.get("/lock?name=a", http.StatusOK)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		before := asked()
 		link.Latency(200 * time.Millisecond)
 		began := time.Now()
@@ -89,7 +90,7 @@ func TestReadsThatTakeLongComeSeldom(t *testing.T) {
 					t.Fatalf("status %d after %v", w.Code, took)
 				}
 			}
-			time.Sleep(100 * time.Millisecond)
+			virtual.Sleep(100 * time.Millisecond)
 		}
 		// A read takes 400 ms at least, and so one begins every 10 s, but for the first of b and of c.
 		if n := asked() - before; n < 5 || n > 8 {
@@ -123,15 +124,15 @@ func TestOutageShowsWhatWasKnown(t *testing.T) {
 			b.get(address, http.StatusServiceUnavailable)
 		}
 		heal()
-		time.Sleep(10 * time.Minute) // the reads of the outage took long
+		virtual.Sleep(10 * time.Minute) // the reads of the outage took long
 		for _, address := range []string{"/", "/lock?name=a"} {
 			b.has(b.get(address, http.StatusOK), "read at <time", "<bdi>x</bdi>")
 		}
 		heal = link.Hole()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		b.get("/", http.StatusOK)
 		b.get("/lock?name=a", http.StatusOK)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		for _, address := range []string{"/", "/lock?name=a"} {
 			b.has(b.get(address, http.StatusOK), `role="alert">Redis does not answer`, ` old.</p>`, "<bdi>x</bdi>")
 		}
@@ -167,7 +168,7 @@ func TestAKeyThatCannotBeReadIsNoOutage(t *testing.T) {
 			t.Errorf("%+v, want a lock and a problem", all)
 		}
 		rig.Must(b, h.Release())
-		time.Sleep(10 * time.Minute)
+		virtual.Sleep(10 * time.Minute)
 		all = listing{}
 		if b.json("/locks.json", &all); len(all.Locks) != 0 || len(all.Problems) != 1 {
 			t.Errorf("%+v, want no lock and a problem", all)
@@ -201,7 +202,7 @@ func (h *huge) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		time.Sleep(130 * time.Millisecond)
+		virtual.Sleep(130 * time.Millisecond)
 		scan.SetVal(nil, 1)
 		return nil
 	}
@@ -218,7 +219,7 @@ func TestAReadThatFindsNothingInItsTimeRestsAsOthersDo(t *testing.T) {
 			b.Handler = relockweb.Handler(rig.Open(b, rdb))
 			for range 2 * 60 {
 				b.do(httptest.NewRequest(http.MethodGet, "/", nil))
-				time.Sleep(time.Second)
+				virtual.Sleep(time.Second)
 			}
 			if n := h.scans.Load(); n > 100 {
 				t.Errorf("%d steps of 130 ms in two minutes, want those of one read", n)
@@ -238,7 +239,7 @@ func TestReadsThatFailComeEveryFiveSeconds(t *testing.T) {
 		b.Handler = relockweb.Handler(rig.Open(b, rdb))
 		for range 60 {
 			b.do(httptest.NewRequest(http.MethodGet, "/", nil))
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 		}
 		if n := h.scans.Load(); n < 3*10 || n > 3*14 {
 			t.Errorf("%d tries in a minute, want three each 5 s", n)
@@ -265,14 +266,14 @@ func TestAnOutageThatBeginsWithinAReadIsSeenToEndWithinSeconds(t *testing.T) {
 			return redistest.Pass
 		})
 		b.do(httptest.NewRequest(http.MethodGet, "/", nil))
-		time.Sleep(15 * time.Second)
+		virtual.Sleep(15 * time.Second)
 		heals.Store(true)
 		healed := time.Now()
 		for strings.Contains(b.get("/", http.StatusOK), `role="alert">Redis`) {
 			if time.Since(healed) > 20*time.Second {
 				t.Fatal("20 s after the outage the dashboard still shows it")
 			}
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/relock-go/relock"
 	relockcron "github.com/relock-go/relock/contrib/cron"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -44,14 +45,14 @@ func (l late) Next(now time.Time) time.Time {
 // twenty minutes with three processes whose clocks differ by 100 ms.
 func twentyMinutes(t *testing.T, wrap func(*relock.Client, *noted) cron.JobWrapper) *noted {
 	srv, seen := relocktest.New(t), new(noted)
-	time.Sleep(time.Second)
+	virtual.Sleep(time.Second)
 	for i := range 3 {
 		c := cron.New(cron.WithChain(wrap(srv.Client(), seen)))
 		c.Schedule(late{time.Duration(i) * 100 * time.Millisecond}, seen)
 		c.Start()
 		t.Cleanup(func() { <-c.Stop().Done() })
 	}
-	time.Sleep(20 * time.Minute)
+	virtual.Sleep(20 * time.Minute)
 	synctest.Wait() // what the last jobs have noted is seen
 	return seen
 }
@@ -113,7 +114,7 @@ func TestWithoutALoggerNothingIsSaid(t *testing.T) {
 		job.Run()
 		job.Run()
 		defer srv.Outage()()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		job.Run()
 		if len(seen.at) != 1 {
 			t.Errorf("%d runs, want one", len(seen.at))
@@ -130,7 +131,7 @@ func TestAnIntervalOfAnyLengthIsTaken(t *testing.T) {
 			job := relockcron.Once(relocktest.New(t).Client(), "cleanup", every, seen)(seen)
 			job.Run()
 			job.Run()
-			time.Sleep(every)
+			virtual.Sleep(every)
 			job.Run()
 			if len(seen.at) != 2 || seen.skipped != 1 || len(seen.errs) > 0 {
 				t.Errorf("%v: %d runs, %d skipped, errors %v; want one in each of two intervals", every, len(seen.at), seen.skipped, seen.errs)
@@ -162,7 +163,7 @@ func TestPageRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		crontab.Start()
-		time.Sleep(time.Minute + time.Second)
+		virtual.Sleep(time.Minute + time.Second)
 		<-crontab.Stop().Done()
 		if len(cleanup.at) != 1 {
 			t.Errorf("%d runs, want one", len(cleanup.at))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/relock-go/relock"
 	relockgocron "github.com/relock-go/relock/contrib/gocron"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -39,18 +40,18 @@ func TestOneProcessRunsTheJobsAndAnotherTakesOver(t *testing.T) {
 		synctest.Wait()
 		candidate(t, b, &byB)
 
-		time.Sleep(10*time.Minute + time.Second)
+		virtual.Sleep(10*time.Minute + time.Second)
 		if byA.count() != 10 || byB.count() != 0 {
 			t.Errorf("the leader ran %d times, the other %d times, want 10 and none", byA.count(), byB.count())
 		}
 		heal := srv.Partition(a)
-		time.Sleep(10 * time.Minute)
+		virtual.Sleep(10 * time.Minute)
 		if n := byB.count(); byA.count() != 10 || n < 9 {
 			t.Errorf("after the partition the old leader ran %d times, the new one %d times", byA.count()-10, n)
 		}
 		heal()
 		before := byB.count()
-		time.Sleep(10 * time.Minute)
+		virtual.Sleep(10 * time.Minute)
 		if byA.count() != 10 || byB.count() != before+10 {
 			t.Error("a leader that is healthy gave way")
 		}

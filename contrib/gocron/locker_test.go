@@ -12,6 +12,7 @@ import (
 
 	"github.com/relock-go/relock"
 	relockgocron "github.com/relock-go/relock/contrib/gocron"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -69,11 +70,11 @@ func hour(t *testing.T, locker func(c *relock.Client) gocron.Locker) *runs {
 	for range 3 {
 		start(t, func() {
 			ran.note()
-			time.Sleep(20 * time.Millisecond)
+			virtual.Sleep(20 * time.Millisecond)
 		}, gocron.WithDistributedLocker(locker(srv.Client())))
-		time.Sleep(17 * time.Second)
+		virtual.Sleep(17 * time.Second)
 	}
-	time.Sleep(time.Hour)
+	virtual.Sleep(time.Hour)
 	return ran
 }
 
@@ -148,7 +149,7 @@ func TestALockerTakesAnIntervalOfAnyLength(t *testing.T) {
 			if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, relock.ErrNotAcquired) {
 				t.Errorf("%v: %v within the interval, want ErrNotAcquired", every, err)
 			}
-			time.Sleep(every)
+			virtual.Sleep(every)
 			lock, err = locker.Lock(t.Context(), "report")
 			must(t, err)
 			must(t, lock.Unlock(t.Context()))
@@ -166,7 +167,7 @@ func TestLockersOfOneListOfOptionsHaveTheirOwnIntervals(t *testing.T) {
 			lock, err := short.Lock(t.Context(), "report")
 			must(t, err)
 			must(t, lock.Unlock(t.Context()))
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	relockgocron "github.com/relock-go/relock/contrib/gocron"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -54,7 +55,7 @@ func TestPageOfGocronRuns(t *testing.T) {
 		must(t, err)
 		leads.Start()
 		defer func() { must(t, leads.Shutdown()) }()
-		time.Sleep(time.Minute + time.Second)
+		virtual.Sleep(time.Minute + time.Second)
 		if ran.count() != 2 {
 			t.Errorf("%d runs, want one of each scheduler", ran.count())
 		}

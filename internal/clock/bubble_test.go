@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Every bubble begins at the same virtual instant, but real time passes between two bubbles. Fails when a clock uses a
@@ -19,7 +20,7 @@ func TestAClockKnowsNothingOfAnotherOnesMeasurements(t *testing.T) {
 		synctest.Test(t, func(*testing.T) {
 			c := new(clock.Clock)
 			began := c.Now()
-			time.Sleep(20 * time.Millisecond)
+			virtual.Sleep(20 * time.Millisecond)
 			took = c.Now().Sub(began)
 		})
 		if took < 200*time.Millisecond {

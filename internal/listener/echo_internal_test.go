@@ -15,6 +15,7 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -127,20 +128,20 @@ func TestALinkThatDoesNotHearItsEchoIsGivenUp(t *testing.T) {
 		ls, checks, log := newTestListeners(t, false)
 		k := &link{up: true, heard: time.Now()}
 		l := newListener("c", k)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		ls.Expect(l, system.Now())
-		time.Sleep(time.Second / 2)
+		virtual.Sleep(time.Second / 2)
 		ls.Expect(l, system.Now()) // must not postpone the check
 		if len(*checks) != 1 || (*checks)[0] != time.Second {
 			t.Errorf("looks after %v, want once, a second after the first", *checks)
 		}
-		time.Sleep(time.Second / 2)
+		virtual.Sleep(time.Second / 2)
 		ls.Check(l)
 		if k.suspects != 1 || !strings.Contains(log.String(), "does not hear") {
 			t.Errorf("%d new links, log %q", k.suspects, log)
 		}
 		ls.Expect(l, system.Now())
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		k.hears()
 		ls.Check(l)
 		if k.suspects != 1 {
@@ -158,14 +159,14 @@ func TestAnEchoIsHeardOnItsOwnLinkOrTheLinkIsGivenUp(t *testing.T) {
 		ls, _, _ := newTestListeners(t, false)
 		k := &link{up: true, heard: time.Now()}
 		l := newListener("c", k)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		hear := func(ctx context.Context) (published int, err error) {
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			err = ls.HearEcho(ctx, l, func() error {
 				published++
 				go func() {
 					ls.Echoed(wire.Unknown) // an echo on another channel
-					time.Sleep(time.Second / 2)
+					virtual.Sleep(time.Second / 2)
 					if !k.deaf {
 						k.hears()
 						ls.Echoed(wire.Unknown)
@@ -188,7 +189,7 @@ func TestAnEchoIsHeardOnItsOwnLinkOrTheLinkIsGivenUp(t *testing.T) {
 		if _, err := hear(ctx); err == nil || k.suspects != 1 {
 			t.Errorf("%v, %d new links: the link had no time", err, k.suspects)
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 	})
 }
 

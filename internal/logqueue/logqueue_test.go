@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/logqueue"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A gate is a handler that does not return until it is opened.
@@ -111,13 +112,13 @@ func TestCloseWaitsForTheHandlerButNotForEver(t *testing.T) {
 			if took := time.Since(began); took > 100*time.Millisecond {
 				t.Errorf("%s: closed after %v", name, took)
 			}
-			time.Sleep(10 * time.Hour)
+			virtual.Sleep(10 * time.Hour)
 			synctest.Wait()
 			if got, want := strings.Count(out.String(), "msg=x"), map[bool]int{true: 3, false: 1}[takes < time.Hour]; got != want {
 				t.Errorf("%s: %d records, want %d", name, got, want)
 			}
 			l.Info("later")
-			time.Sleep(10 * time.Hour)
+			virtual.Sleep(10 * time.Hour)
 			synctest.Wait()
 			if !strings.Contains(out.String(), "later") {
 				t.Errorf("%s: a record that came after Close is lost", name)
@@ -133,7 +134,7 @@ type slow struct {
 }
 
 func (s *slow) Handle(ctx context.Context, r slog.Record) error {
-	time.Sleep(s.takes)
+	virtual.Sleep(s.takes)
 	return s.Handler.Handle(ctx, r)
 }
 

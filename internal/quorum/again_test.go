@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/quorum"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // slip has the primary forget what it has granted. The hold is over, and its context has yet to end.
@@ -22,7 +23,7 @@ func TestAPrimaryThatIsTakenAgainMakesUpForNoLoss(t *testing.T) {
 		all := newPrimaries(0, 0, 0)
 		all[2].silence()
 		h := gather(t, lockOn(all))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		wantHeld(t, all, 0, 1)
 		all[0].slip()
 		all[2].heal()
@@ -56,10 +57,10 @@ func TestAPrimaryWhoseHookEndsItsGoroutineIsAskedAgain(t *testing.T) {
 		wantHeld(t, all, 0, 1, 2)
 		last.quits.Store(true)
 		all[2].lose(errLost)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		wantHeld(t, all, 0, 1)
 		last.quits.Store(false)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		wantHeld(t, all, 0, 1, 2)
 		wantIs(t, h.Release(), nil)
 	})

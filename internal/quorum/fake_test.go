@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/quorum"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 var (
@@ -75,7 +76,7 @@ func run(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f(t)
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/quorum"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestAMajorityIsHadAtOnceThoughAMinorityHangs(t *testing.T) {
@@ -209,7 +210,7 @@ func TestWhoDoesNotHaveTheFirstThatAnswersQueuesThereWithNothing(t *testing.T) {
 		l := lockOn(all)
 		l.Fixed = true
 		first := gather(t, l)
-		time.Sleep(timeout) // it asks the last one no more
+		virtual.Sleep(timeout) // it asks the last one no more
 		all[2].heal()
 		second := make(chan *quorum.Majority, 1)
 		go func() {
@@ -221,7 +222,7 @@ func TestWhoDoesNotHaveTheFirstThatAnswersQueuesThereWithNothing(t *testing.T) {
 		if all[2].counter != 1 {
 			t.Error("the second had nothing to give back: this test shows nothing")
 		}
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		wantHeld(t, all, 0, 1)
 		began := time.Now()
 		wantIs(t, first.Release(), nil)
@@ -244,7 +245,7 @@ func TestAPrimaryThatFallsSilentIsQueuedAtNoMore(t *testing.T) {
 			_, err := lockOn(all).Attempt(t.Context(), false)
 			failed <- err
 		}()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		all[0].silence()
 		began := time.Now()
 		wantIs(t, <-failed, quorum.ErrFewAnswer)
@@ -279,7 +280,7 @@ func TestAnAttemptEndsWithItsContextAndLeavesNothing(t *testing.T) {
 		all[0].heal()
 		all[1].heal()
 		wantIs(t, h.Release(), errLost)
-		time.Sleep(timeout)
+		virtual.Sleep(timeout)
 		wantHeld(t, all)
 	})
 }
@@ -295,7 +296,7 @@ func (p unsure) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error
 type unsureHold struct{ quorum.Hold }
 
 func (unsureHold) Raise(context.Context, time.Duration, int64) bool {
-	time.Sleep(time.Minute)
+	virtual.Sleep(time.Minute)
 	return false
 }
 
@@ -310,7 +311,7 @@ func TestAHoldNeedsAMajorityThatKnowsItsToken(t *testing.T) {
 		}
 		_, err := l.Attempt(t.Context(), false)
 		wantIs(t, err, quorum.ErrFewAnswer)
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		wantHeld(t, all)
 	})
 }

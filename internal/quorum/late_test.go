@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/quorum"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A far primary's answers are under way for a while.
@@ -15,7 +16,7 @@ type far struct{ *fakePrimary }
 func (p far) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
 	h, err := p.fakePrimary.Try(ctx, wait)
 	if wait > 0 {
-		time.Sleep(time.Millisecond)
+		virtual.Sleep(time.Millisecond)
 	}
 	return h, err
 }

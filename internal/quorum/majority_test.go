@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/quorum"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Fails when the next majority could be of primaries that have seen no token of this size.
@@ -47,12 +48,12 @@ func TestItIsLostAtTheInstantUntilWhichItWasCertain(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0)
 		h := gather(t, lockOn(all))
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		all[0].silence()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		wantIs(t, h.Err(), nil)
 		all[1].silence()
-		time.Sleep(lease / 2)
+		virtual.Sleep(lease / 2)
 		until := h.TrustedUntil()
 		<-h.Lost()
 		if late := time.Since(until); late < 0 || late > time.Millisecond {
@@ -67,7 +68,7 @@ func TestItIsLostAtTheInstantUntilWhichItWasCertain(t *testing.T) {
 		}
 		wantIs(t, h.Release(), errLost)
 		wantIs(t, h.Err(), errNotHeld)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		wantHeld(t, all)
 	})
 }
@@ -97,10 +98,10 @@ func TestPrimariesThatComeBackAreTakenAgain(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0)
 		h := gather(t, lockOn(all))
-		time.Sleep(time.Second) // all are had
+		virtual.Sleep(time.Second) // all are had
 		for _, p := range all {
 			p.lose(errLost)
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			wantIs(t, h.Err(), nil)
 			wantHeld(t, all, 0, 1, 2)
 		}
@@ -113,7 +114,7 @@ func TestWithoutRenewalsNoPrimaryIsTakenAgain(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all, h := fixedOn(t)
 		all[0].lose(errLost)
-		time.Sleep(lease / 2)
+		virtual.Sleep(lease / 2)
 		wantIs(t, h.Err(), nil)
 		wantHeld(t, all, 1, 2)
 		wantIs(t, h.Release(), nil)
@@ -140,9 +141,9 @@ func TestNothingIsTakenAgainAfterTheLongestHold(t *testing.T) {
 		l := lockOn(all)
 		l.MaxHold = time.Minute
 		h := gather(t, l)
-		time.Sleep(l.MaxHold)
+		virtual.Sleep(l.MaxHold)
 		all[0].lose(errLost)
-		time.Sleep(lease / 2)
+		virtual.Sleep(lease / 2)
 		wantHeld(t, all, 1, 2)
 		wantIs(t, h.Err(), nil)
 		wantIs(t, h.Release(), nil)
@@ -160,7 +161,7 @@ func TestTheLongestHoldIsTheMajoritys(t *testing.T) {
 		wantHeld(t, all, 0, 1, 2)
 		began := time.Now()
 		for _, p := range all[:2] {
-			time.Sleep(20 * time.Second)
+			virtual.Sleep(20 * time.Second)
 			p.lose(errLost)
 		}
 		<-h.Lost()
@@ -183,10 +184,10 @@ func TestTheLongestHoldBeginsWithTheHold(t *testing.T) {
 		time.AfterFunc(2*l.MaxHold, func() { wantIs(t, first.Release(), nil) })
 		h := gather(t, l)
 		for _, p := range all {
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			p.lose(errLost)
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		wantIs(t, h.Err(), nil)
 		wantHeld(t, all, 0, 1, 2)
 		wantIs(t, h.Release(), nil)
@@ -197,7 +198,7 @@ func TestTheLossByClosedClientsSaysSo(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0)
 		h := gather(t, lockOn(all))
-		time.Sleep(time.Second) // all are had
+		virtual.Sleep(time.Second) // all are had
 		for _, p := range all[1:] {
 			p.change(func() { p.closed = true })
 			p.lose(errClosed)
@@ -215,7 +216,7 @@ func TestTheLossByAClientThatWasClosedWhileItWasAskedSaysSo(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0)
 		h := gather(t, lockOn(all))
-		time.Sleep(time.Second) // all are had
+		virtual.Sleep(time.Second) // all are had
 		all[1].silence()
 		all[1].lose(errClosed)
 		synctest.Wait() // it is asked again
@@ -231,7 +232,7 @@ func TestAReleaseIsUnconfirmedWhereNobodyElseCanHoldYet(t *testing.T) {
 		all := newPrimaries(0, 0, 0)
 		for _, hang := range []int{1, 2} {
 			h := gather(t, lockOn(all))
-			time.Sleep(time.Second) // all are had
+			virtual.Sleep(time.Second) // all are had
 			for _, p := range all[:hang] {
 				p.silence()
 			}
@@ -246,7 +247,7 @@ func TestAReleaseIsUnconfirmedWhereNobodyElseCanHoldYet(t *testing.T) {
 			if since := time.Since(began); since != took {
 				t.Errorf("%d hang: released after %v, want %v", hang, since, took)
 			}
-			time.Sleep(timeout)
+			virtual.Sleep(timeout)
 			for _, p := range all {
 				p.heal()
 			}

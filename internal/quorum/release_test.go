@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/quorum"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A slow primary takes a while to answer what it is given back.
@@ -23,7 +24,7 @@ func (p slow) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) 
 type slowHold struct{ *fakeHold }
 
 func (h slowHold) Release() error {
-	time.Sleep(time.Millisecond)
+	virtual.Sleep(time.Millisecond)
 	return h.fakeHold.Release()
 }
 
@@ -86,7 +87,7 @@ func TestAReleaseWaitsForNoMoreThanAMajority(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0, 0, 0)
 		h := gather(t, lockOn(all))
-		time.Sleep(time.Second) // all are had
+		virtual.Sleep(time.Second) // all are had
 		all[0].silence()
 		all[1].silence()
 		began := time.Now()

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // site is a server and a link to it.
@@ -207,9 +208,9 @@ func TestLatencyDelaysEachDirectionInOrder(t *testing.T) {
 		}
 		conn.send(t, "incr", "n")
 		conn.send(t, "incr", "n")
-		time.Sleep(20*time.Millisecond - 1)
+		virtual.Sleep(20*time.Millisecond - 1)
 		s.has(t, "n", 0)
-		time.Sleep(2)
+		virtual.Sleep(2)
 		s.has(t, "n", 2)
 		conn.expect(t, ":1")
 		conn.expect(t, ":2")

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,11 +53,11 @@ func TestKeyLivesExactlyItsTTL(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.Server) {
 		c := s.Client(t)
 		c.Set(t.Context(), "k", "me", ttl)
-		time.Sleep(ttl - time.Nanosecond)
+		virtual.Sleep(ttl - time.Nanosecond)
 		if c.Exists(t.Context(), "k").Val() != 1 || !s.Direct().Exists("k") {
 			t.Error("the key ended before its TTL")
 		}
-		time.Sleep(time.Nanosecond)
+		virtual.Sleep(time.Nanosecond)
 		if s.Direct().Exists("k") || c.Exists(t.Context(), "k").Val() != 0 {
 			t.Error("the key outlived its TTL")
 		}
@@ -67,7 +68,7 @@ func TestScriptSeesAgedKeysAndBubbleTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *redistest.Server) {
 		c := s.Client(t)
 		c.Set(t.Context(), "k", "me", time.Minute)
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		const script = `local t = redis.call('time') return {redis.call('pttl', KEYS[1]), t[1]}`
 		got, err := c.Eval(t.Context(), script, []string{"k"}).Slice()
 		if err != nil {
@@ -91,7 +92,7 @@ func TestReleaseWakesSubscriberAtTheInstant(t *testing.T) {
 				woken <- time.Since(begin)
 			}
 		}()
-		time.Sleep(7 * time.Second)
+		virtual.Sleep(7 * time.Second)
 		s.Client(t).Publish(t.Context(), "wake", "1")
 		if got, want := <-woken, 7*time.Second; got != want {
 			t.Errorf("woken after %v, want %v", got, want)
@@ -171,7 +172,7 @@ func TestStepClockMovesTimeAlone(t *testing.T) {
 			c := s.Client(t)
 			c.Set(t.Context(), "k", "me", time.Minute)
 			s.StepClock(d)
-			time.Sleep(10 * time.Second)
+			virtual.Sleep(10 * time.Second)
 			if got, want := c.Time(t.Context()).Val(), time.Now().Add(d); !got.Equal(want) {
 				t.Errorf("TIME = %v, want %v", got, want)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A suspension moves the two clocks of an instant apart, so instants from before and after it have no common order:
@@ -31,10 +32,10 @@ func TestTasksFromBeforeAndAfterASuspensionRunInTheirOrder(t *testing.T) {
 		first, early, later := &renewal.Task{Of: "first"}, &renewal.Task{Of: "early"}, &renewal.Task{Of: "later"}
 		s.Set(first, c.Now().Add(10*time.Second))
 		s.Set(early, c.Now().Add(8000*time.Second))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		suspend(time.Hour)
 		s.Set(later, c.Now().Add(5000*time.Second))
-		time.Sleep(3 * time.Hour)
+		virtual.Sleep(3 * time.Hour)
 		for _, want := range []struct {
 			task  string
 			until time.Duration

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // record returns a schedule that records which tasks it runs, and when.
@@ -40,7 +41,7 @@ func TestTasksRunOnceInOrderWhenTheyAreDue(t *testing.T) {
 		s.Set(&renewal.Task{Of: "late"}, in(3*time.Second))
 		s.Set(&renewal.Task{Of: "early"}, in(time.Second))
 		s.Set(&renewal.Task{Of: "middle"}, in(2*time.Second))
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		want := []string{"early 1s", "middle 2s", "late 3s"}
 		if got := ran(); !slices.Equal(got, want) {
 			t.Errorf("ran %v, want %v", got, want)
@@ -57,7 +58,7 @@ func TestSetMovesATask(t *testing.T) {
 		s.Set(later, in(time.Second))
 		s.Set(sooner, in(2*time.Second))
 		s.Set(later, in(4*time.Second))
-		time.Sleep(2 * time.Hour)
+		virtual.Sleep(2 * time.Hour)
 		want := []string{"sooner 2s", "later 4s"}
 		if got := ran(); !slices.Equal(got, want) {
 			t.Errorf("ran %v, want %v", got, want)
@@ -74,7 +75,7 @@ func TestADroppedTaskDoesNotRun(t *testing.T) {
 		s.Set(stays, in(2*time.Second))
 		s.Drop(gone)
 		s.Drop(gone) // already idle
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		if got, want := ran(), []string{"stays 2s"}; !slices.Equal(got, want) {
 			t.Errorf("ran %v, want %v", got, want)
 		}
@@ -86,9 +87,9 @@ func TestTheGoroutineEndsWithTheLastTaskAndStartsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, ran := record()
 		s.Set(&renewal.Task{Of: "one"}, in(time.Second))
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		s.Set(&renewal.Task{Of: "two"}, in(time.Second))
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		if got, want := ran(), []string{"one 1s", "two 1m1s"}; !slices.Equal(got, want) {
 			t.Errorf("ran %v, want %v", got, want)
 		}
@@ -102,7 +103,7 @@ func TestCloseDropsEverything(t *testing.T) {
 		s.Close()
 		s.Set(&renewal.Task{Of: "two"}, in(time.Second))
 		s.Close()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		if got := ran(); len(got) != 0 || s.Len() != 0 {
 			t.Errorf("ran %v, %d left, want nothing", got, s.Len())
 		}
@@ -118,7 +119,7 @@ func TestRunMaySetTheTaskItWasHanded(t *testing.T) {
 			s.Set(due[0], in(10*time.Second))
 		})
 		s.Set(&renewal.Task{}, in(10*time.Second))
-		time.Sleep(time.Hour + time.Second)
+		virtual.Sleep(time.Hour + time.Second)
 		s.Close()
 		if runs != 360 {
 			t.Errorf("ran %d times in an hour, want 360", runs)
@@ -137,7 +138,7 @@ func TestATaskThatBecameDueInASuspensionRunsWithinATick(t *testing.T) {
 		s := renewal.New(c, func([]*renewal.Task) { ran <- time.Now() })
 		defer s.Close()
 		s.Set(&renewal.Task{}, c.Now().Add(time.Hour))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		<-asleep
 		asleep <- 2 * time.Hour
 		resumed := time.Now()

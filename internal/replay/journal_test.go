@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -129,7 +130,7 @@ func (o *owner) remembers() bool {
 
 // pass lets virtual time go by, and all that is due in it.
 func pass(d time.Duration) {
-	time.Sleep(d)
+	virtual.Sleep(d)
 	synctest.Wait()
 }
 

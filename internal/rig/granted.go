@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A Handle is a lock of any library of the family that keeps its holds.
@@ -31,7 +32,7 @@ func SecondHoldWaits(x *Lab, l, other Handle, second Going) {
 		x.T.Errorf("Lost is closed: %v, %d live holds: want the first hold to be lost once the lock was granted again",
 			IsShut(l.Lost()), l.HoldCount())
 	}
-	time.Sleep(time.Hour)
+	virtual.Sleep(time.Hour)
 	ctx := x.T.Context()
 	Must(x.T, other.Lock(ctx))
 	Must(x.T, other.Unlock())
@@ -51,7 +52,7 @@ func LostUnlockSparesTheNext(x *Lab, l, other Handle, second Going) {
 	WantIs(x.T, l.Unlock(), relock.ErrLost)
 	Must(x.T, Returned(x.T, second))
 	RefusesAny(x, other)
-	time.Sleep(time.Minute)
+	virtual.Sleep(time.Minute)
 	RefusesAny(x, other)
 	Must(x.T, l.Unlock())
 }

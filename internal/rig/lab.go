@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A Lab is one Redis in virtual time, and the clients of one test.
@@ -31,7 +32,7 @@ func Run(t *testing.T, f func(t *testing.T, x *Lab)) {
 	t.Helper()
 	redistest.Virtual(t)
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(10 * time.Second) }) // go-redis' dials outlive its Close
+		t.Cleanup(func() { virtual.Sleep(10 * time.Second) }) // go-redis' dials outlive its Close
 		x := &Lab{T: t, Server: redistest.Start(t), Began: time.Now()}
 		x.Redis = x.Server.Client(t)
 		x.Eye = x.Client()
@@ -63,7 +64,7 @@ func (x *Lab) Until(at time.Duration) {
 	if at < x.Now() {
 		x.T.Fatalf("the schedule is at %v already, beyond %v", x.Now(), at)
 	}
-	time.Sleep(at - x.Now())
+	virtual.Sleep(at - x.Now())
 	synctest.Wait()
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/shutdown"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // An owner has things that are to end before its goroutines do.
@@ -129,7 +130,7 @@ func TestEmptyWaitsForALimitedTime(t *testing.T) {
 			t.Errorf("waited for %v, want the limit of 1s", took)
 		}
 		go func() {
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			o.end()
 		}()
 		o.Empty(time.Hour)

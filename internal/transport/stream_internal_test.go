@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // onPipe returns a stream on which nobody is alone, and the server's end of its connection.
@@ -161,7 +163,7 @@ func TestACallThatGotNoAnswerIsNotSentAgain(t *testing.T) {
 				if taken {
 					hears(t, there)
 				}
-				time.Sleep(time.Second)
+				virtual.Sleep(time.Second)
 				synctest.Wait()
 				first := c.failure
 				if _, err := c.send(t.Context(), rawCmd{verb: evalsha}); !errors.Is(err, first) || !errors.Is(err, ErrNoReply) || errors.Is(err, errNotSent) == taken {

@@ -16,6 +16,7 @@ import (
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The tests named TestTCK_... are the cases of the JSR-166 TCK for ReentrantLock
@@ -85,7 +86,7 @@ func inVirtualTime(t *testing.T, play func(t *testing.T, g *ground), opts ...rel
 	t.Helper()
 	redistest.Virtual(t)
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(10 * time.Second) }) // go-redis' dials outlive its Close
+		t.Cleanup(func() { virtual.Sleep(10 * time.Second) }) // go-redis' dials outlive its Close
 		srv := redistest.Start(t)
 		play(t, newGround(t, &ground{virtual: srv, dial: srv.Dial, connect: srv.Client, opts: opts}))
 		synctest.Wait()

@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestDowngradeLetsReadersJoinAndNoWriterBetween(t *testing.T) {
@@ -169,7 +170,7 @@ func TestDowngradeThatIsNotAnswered(t *testing.T) {
 		g.held("me w1")
 		g.tries(false)(r.TryRLock(r.ctx, 0))
 		heal()
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		g.held("me r1")
 		g.tries(true)(r.TryRLock(r.ctx, 0))
 		g.ok(me.RUnlock())
@@ -182,7 +183,7 @@ func TestDowngradeAfterALoss(t *testing.T) {
 		rw := g.clients[0].NewRWLock(g.name, relock.NoWatchdog())
 		g.is(rw.Downgrade(t.Context()), relock.ErrNotHeld)
 		g.ok(rw.Lock(t.Context()))
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		g.is(rw.Downgrade(t.Context()), relock.ErrLost)
 		g.is(rw.RUnlock(), relock.ErrNotHeld) // it is still the write hold that is to be unlocked
 		g.is(rw.Unlock(), relock.ErrLost)
@@ -262,7 +263,7 @@ func TestRenewalThatArrivesAfterTheDowngradeIsNoLoss(t *testing.T) {
 			}
 			return redistest.Pass
 		})
-		time.Sleep(10*time.Second + time.Millisecond)
+		virtual.Sleep(10*time.Second + time.Millisecond)
 		if !held.Load() {
 			t.Fatal("no renewal")
 		}
@@ -271,7 +272,7 @@ func TestRenewalThatArrivesAfterTheDowngradeIsNoLoss(t *testing.T) {
 		synctest.Wait()
 		g.ok(h.Err())
 		g.held("me r1")
-		time.Sleep(90 * time.Second)
+		virtual.Sleep(90 * time.Second)
 		g.held("me r1")
 		g.ok(me.RUnlock())
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The lock is handed over by the unlock itself: what lies between it and the
@@ -34,7 +35,7 @@ func TestFairHandOffTakesOneRoundTrip(t *testing.T) {
 					}
 					held <- time.Now()
 				}()
-				time.Sleep(time.Second)
+				virtual.Sleep(time.Second)
 				released := time.Now()
 				go func() { _ = holder.Unlock() }()
 				if gap := (<-held).Sub(released); gap > 22*time.Millisecond {
@@ -63,13 +64,13 @@ func TestAWriterIsNotStarvedByReaders(t *testing.T) {
 							if err := rw.RLock(ctx); err != nil {
 								return
 							}
-							time.Sleep(hold)
+							virtual.Sleep(hold)
 							_ = rw.RUnlock()
 						})
-						time.Sleep(every)
+						virtual.Sleep(every)
 					}
 				})
-				time.Sleep(time.Second + time.Microsecond)
+				virtual.Sleep(time.Second + time.Microsecond)
 				writer := b.Client().NewRWLock("x", opts...)
 				began := time.Now()
 				rig.Must(t, writer.Lock(t.Context()))
@@ -105,17 +106,17 @@ func TestFairPlaceOutlivesAPartitionShorterThanItsEntry(t *testing.T) {
 				mu.Unlock()
 				_ = l.Unlock()
 			}()
-			time.Sleep(50 * time.Millisecond)
+			virtual.Sleep(50 * time.Millisecond)
 		}
 		queue("cut off", b.Through(link))
 		queue("second", b.Client())
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		heal := link.Cut()
-		time.Sleep(4 * time.Second)
+		virtual.Sleep(4 * time.Second)
 		heal()
-		time.Sleep(3*time.Second + time.Millisecond)
+		virtual.Sleep(3*time.Second + time.Millisecond)
 		rig.Must(t, holder.Unlock())
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		mu.Lock()
 		defer mu.Unlock()
 		if want := []string{"cut off", "second"}; !slices.Equal(order, want) {
@@ -135,7 +136,7 @@ func TestFairTryLockDoesNotOvertake(t *testing.T) {
 		defer cancel()
 		done := make(chan error, 1)
 		go func() { done <- waiter.Lock(ctx) }()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		link.Hole() // the waiter does not hear that it holds: the lock is free for nobody else
 		rig.Must(t, holder.Unlock())
 		if got, err := b.Client().NewLock("x", fair...).TryLock(t.Context(), 0); got || err != nil {

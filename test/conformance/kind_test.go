@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A lockSort is one way to lock a name, and the kind it makes it.
@@ -113,11 +114,11 @@ func TestWaitersOfACrashedHolderKeepTheKind(t *testing.T) {
 					synctest.Wait()
 					holds.Cut()
 					heal := waits.Cut() // it cannot take what has become free
-					time.Sleep(1500 * time.Millisecond)
+					virtual.Sleep(1500 * time.Millisecond)
 					g.held()
 					b := second.of(g.clients[0], g.name)
 					g.refuses(b, first.kind)
-					time.Sleep(30 * time.Second) // its entry has ended, too
+					virtual.Sleep(30 * time.Second) // its entry has ended, too
 					g.tries(true)(b.TryLock(t.Context(), 0))
 					heal()
 					g.is(a.ends(), relock.ErrKind)
@@ -162,7 +163,7 @@ func TestNameOfDeadReadersCanBeAnotherKind(t *testing.T) {
 		dead := g.threadOf(c, "dead")
 		g.ok(dead.RLock(dead.ctx))
 		link.Hole()
-		time.Sleep(30*time.Second + 3*time.Millisecond)
+		virtual.Sleep(30*time.Second + 3*time.Millisecond)
 		plain := g.clients[0].NewLock(g.name)
 		g.tries(true)(plain.TryLock(t.Context(), 0))
 		g.ok(plain.Unlock())

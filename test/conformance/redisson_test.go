@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The ways in which Redisson's fair and read/write locks went wrong, as far as
@@ -25,14 +26,14 @@ func TestRedissonDeadHeadSpins(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() { _ = b.Through(dead).NewLock("x", fairly...).Lock(ctx) }()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		heir := b.Through(live).NewLock("x", fairly...)
 		held := make(chan time.Time, 1)
 		go func() { _ = heir.Lock(t.Context()); held <- time.Now() }()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		heal := dead.Cut()
-		defer func() { heal(); time.Sleep(time.Minute) }() // go-redis' dials end
-		time.Sleep(time.Millisecond)
+		defer func() { heal(); virtual.Sleep(time.Minute) }() // go-redis' dials end
+		virtual.Sleep(time.Millisecond)
 		before := live.Commands()["evalsha"] + live.Commands()["eval"]
 		released := time.Now()
 		rig.Must(t, holder.Unlock())
@@ -55,10 +56,10 @@ func TestRedissonEvictsByClockSkew(t *testing.T) {
 		waiter := b.Client().NewLock("x", fairly...)
 		done := make(chan error, 1)
 		go func() { done <- waiter.Lock(t.Context()) }()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		before, err := holder.Waiters(t.Context())
 		rig.Must(t, err)
-		time.Sleep(10 * time.Minute) // 200 times its entry's lease
+		virtual.Sleep(10 * time.Minute) // 200 times its entry's lease
 		after, err := holder.Waiters(t.Context())
 		rig.Must(t, err)
 		if len(before) != 1 || len(after) != 1 || before[0].Owner != after[0].Owner || after[0].Age < 10*time.Minute {
@@ -79,7 +80,7 @@ func TestRedissonLeavesAGhostOfACancelledWait(t *testing.T) {
 		if got, err := other.TryLock(t.Context(), 100*time.Millisecond); got || err != nil {
 			t.Fatal(got, err)
 		}
-		time.Sleep(10 * time.Millisecond)
+		virtual.Sleep(10 * time.Millisecond)
 		if left, err := holder.Waiters(t.Context()); len(left) != 0 || err != nil {
 			t.Errorf("left in the queue: %v, %v", left, err)
 		}
@@ -113,7 +114,7 @@ func TestRedissonNestedReadUnlockEndsTheWriteLocksWatchdog(t *testing.T) {
 		rig.Must(t, rw.Lock(ctx))
 		rig.Must(t, rw.RLock(ctx))
 		rig.Must(t, rw.RUnlock())
-		time.Sleep(3*ttl + time.Millisecond)
+		virtual.Sleep(3*ttl + time.Millisecond)
 		if n := rw.WLocker().HoldCount(); n != 1 {
 			t.Errorf("%d live write holds after 3 TTLs, want 1", n)
 		}
@@ -132,7 +133,7 @@ func TestRedissonDowngradeWakesNobody(t *testing.T) {
 		rig.Must(t, rw.Lock(ctx))
 		held := make(chan time.Time, 1)
 		go func() { _ = reader.RLock(t.Context()); held <- time.Now() }()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		began := time.Now()
 		rig.Must(t, rw.Downgrade(ctx))
 		if gap := (<-held).Sub(began); gap > 50*time.Millisecond {

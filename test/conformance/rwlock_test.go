@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // TestUpgradeFailsAtOnce: an owner that reads and wants to write would wait for
@@ -182,7 +183,7 @@ func TestLossOfEitherSideIsTold(t *testing.T) {
 				return nil
 			})
 			g.is(err, relock.ErrLost)
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			g.held()
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/lua"
 )
 
@@ -109,14 +110,14 @@ func TestReadersBeyondOneCallAreLetInAtOnce(t *testing.T) {
 			link.Hole()
 			ends := time.Now().Add(30 * time.Second)
 			queueReaders(g, rig.ID(g.clients[0]), crowd)
-			time.Sleep(time.Until(ends) + time.Millisecond)
+			virtual.Sleep(time.Until(ends) + time.Millisecond)
 			late, all := g.threadOf(g.clients[1], "late"), crowd
 			held, err := late.TryRLock(late.ctx, wait)
 			g.ok(err)
 			if all++; !held {
 				t.Errorf("behind the crowd TryRLock for %v said %v", wait, held)
 			}
-			time.Sleep(100 * time.Millisecond) // long before the next heartbeat
+			virtual.Sleep(100 * time.Millisecond) // long before the next heartbeat
 			g.reads(all)
 			_ = late.RUnlock()
 		})
@@ -155,7 +156,7 @@ func TestCloseLeavesTheQueue(t *testing.T) {
 				waits := g.threadOf(c, "waits")
 				a := waits.begin(waits.excl.Lock)
 				g.queue("waits")
-				time.Sleep(time.Second)
+				virtual.Sleep(time.Second)
 				began := time.Now()
 				leave(a, c)
 				if took := time.Since(began); took > 250*time.Millisecond {
@@ -191,7 +192,7 @@ func TestCloseWaitsForASilentServerNoLongerThanItSays(t *testing.T) {
 		if took := time.Since(began); took > 10*time.Millisecond {
 			t.Errorf("the waiter was told after %v", took)
 		}
-		time.Sleep(251 * time.Millisecond)
+		virtual.Sleep(251 * time.Millisecond)
 		heal()
 		<-closed
 		// What has not got through by then ends with its lease.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A process has died that held the lock, with more calls in the queue than one script forgets.
@@ -26,7 +27,7 @@ func TestAnAttemptFindsFreeWhatOnlyTheDeadWaitFor(t *testing.T) {
 					id := fmt.Sprintf("dead%018d", i)
 					dead.Run("acquire", dead.Request(kind, id, "~"+id, "w", ttl, 1, 1, 0)...)
 				}
-				time.Sleep(ttl + time.Millisecond)
+				virtual.Sleep(ttl + time.Millisecond)
 				l := lock(x.Client())
 				got, err := l.TryLock(t.Context(), 0)
 				if rig.Must(t, err); !got {

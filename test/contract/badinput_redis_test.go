@@ -13,6 +13,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // TestKeyOfAnotherTypeIsToldAndLeftAlone: the name's hash is somebody's string.
@@ -58,7 +59,7 @@ func TestQueueOfAnotherTypeIsToldAndLeftAlone(t *testing.T) {
 				t.Errorf("Info = %v, want one that says WRONGTYPE", err)
 			}
 		}
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.Must(t, h.Err())
 		rig.Must(t, h.Release())
 		if got := x.Redis.Get(t.Context(), foreign).Val(); got != "mine" {
@@ -80,7 +81,7 @@ func TestAWaitFindsAQueueOfAnotherType(t *testing.T) {
 		if short(t, err); !mentions(err, "WRONGTYPE") {
 			t.Errorf("Wait = %v, want one that says WRONGTYPE", err)
 		}
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.Must(t, h.Err())
 		x.Server.Direct().Del(foreign)
 		x.Refuses(x.Lock("a"))
@@ -131,11 +132,11 @@ func TestRedisClientClosedUnderAHold(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("Unlock took %v", took)
 		}
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		rig.Must(t, h.Err())
 		<-h.Lost()
 		rig.WantIs(t, h.Release(), relock.ErrLost)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.Frees("a")
 		x.Frees("b")
 	})
@@ -149,7 +150,7 @@ func TestWaiterIsToldThatTheRedisClientWasClosed(t *testing.T) {
 		waiter := rig.Beside(func() error { return other.Lock(t.Context()) })
 		rig.StillWaits(t, waiter)
 		rig.Must(t, rdb.Close())
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.WantIs(t, rig.Returned(t, waiter), redis.ErrClosed)
 		rig.Must(t, l.Unlock())
 	})
@@ -182,7 +183,7 @@ func TestShutdownEndsThoughAReleaseWasNeverConfirmed(t *testing.T) {
 			if err := rig.Returned(t, waiter); err == nil {
 				t.Error("the waiter got the lock")
 			}
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 		}
 	})
 }

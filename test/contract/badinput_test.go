@@ -11,6 +11,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // short asserts that an error can be read: it quotes no page of input, and begins as
@@ -110,7 +111,7 @@ func TestOddOwnersAreOwners(t *testing.T) {
 			} else {
 				x.Waits(l, owner+"'")
 			}
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			for range 2 {
 				rig.Must(t, l.Unlock())
 			}
@@ -238,7 +239,7 @@ func TestDefaultsAreWhatHandlesDoNotSay(t *testing.T) {
 		a, b := c.NewLock("a"), c.NewLock("b", relock.TTL(time.Minute))
 		rig.Must(t, a.Lock(t.Context()))
 		rig.Must(t, b.Lock(t.Context()))
-		time.Sleep(11 * time.Second)
+		virtual.Sleep(11 * time.Second)
 		rig.WantIs(t, a.Unlock(), relock.ErrLost)
 		rig.Must(t, b.Unlock())
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // bounded are the durations that options and calls take, with the bounds that their documentation names.
@@ -187,7 +188,7 @@ func TestOptionsOfAQuorumLockHoldOnEveryPrimary(t *testing.T) {
 		p := newPrimaries(x, 3)
 		h, err := p.lock("a", relock.TTL(7*time.Second), relock.Owner("me")).Acquire(t.Context())
 		rig.Must(t, err)
-		time.Sleep(time.Second) // also of a primary that was not needed for the majority
+		virtual.Sleep(time.Second) // also of a primary that was not needed for the majority
 		for i, srv := range p.all {
 			info := x.Info(x.ClientOver(srv.Client(t)).NewLock("a"))
 			if len(info.Holders) != 1 || info.Holders[0].TTL > 7*time.Second || info.Holders[0].TTL < 4*time.Second || info.Holders[0].Owner != "me" {

@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // causes are errors that mean something to relock where Redis or go-redis says them, as a
@@ -51,7 +52,7 @@ func TestGrantOfACallThatWasCutShortIsGivenBackWhateverTheCause(t *testing.T) {
 				rig.WantIs(t, err, context.Canceled)
 				rig.WantIs(t, err, cause)
 				close(gate)
-				time.Sleep(time.Second)
+				virtual.Sleep(time.Second)
 				x.Frees("a")
 			})
 		})
@@ -75,7 +76,7 @@ func TestDowngradeThatIsCutShortSaysSoWhateverTheCause(t *testing.T) {
 				err = rig.Returned(t, call)
 				rig.WantIs(t, err, relock.ErrUnconfirmed)
 				heal()
-				time.Sleep(5 * time.Second)
+				virtual.Sleep(5 * time.Second)
 				rig.Must(t, h.Err())
 				other := x.Client().NewRWLock("a").RLocker() // it is told on
 				rig.Must(t, other.Lock(t.Context()))

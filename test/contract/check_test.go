@@ -13,6 +13,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestCheckCostsTwoScriptsAtFirstAndLaterOne(t *testing.T) {
@@ -78,7 +79,7 @@ func TestCheckTellsAnOutage(t *testing.T) {
 						t.Errorf("it took %v", took)
 					}
 					heal()
-					time.Sleep(time.Minute)
+					virtual.Sleep(time.Minute)
 					rig.Must(t, c.Check(t.Context()))
 				})
 			})

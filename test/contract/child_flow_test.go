@@ -15,6 +15,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A flowTest is a tree of steps in several processes, each of which locks nodes that all share.
@@ -138,7 +139,7 @@ func (f *flowTest) step(ctx context.Context, level int, held map[string]bool) {
 		token := int64(0)
 		f.during(ctx, node, read || f.n(2) == 0 && node[len(node)-1] == '2', func(_ context.Context, h *relock.Hold) {
 			token = h.Token()
-			time.Sleep(time.Duration(f.n(3)) * time.Millisecond)
+			virtual.Sleep(time.Duration(f.n(3)) * time.Millisecond)
 		})
 		if token != 0 {
 			f.mu.Lock()
@@ -150,7 +151,7 @@ func (f *flowTest) step(ctx context.Context, level int, held map[string]bool) {
 	node, read := fmt.Sprintf("level/%d/%d", level, f.n(3)), f.n(2) == 0
 	read = read && node[len(node)-1] == '2'
 	f.during(ctx, node, read, func(ctx context.Context, _ *relock.Hold) {
-		time.Sleep(time.Duration(f.n(5)) * time.Millisecond)
+		virtual.Sleep(time.Duration(f.n(5)) * time.Millisecond)
 		if level == f.levels {
 			return
 		}
@@ -210,7 +211,7 @@ func TestBranchesOfAWorkflowNeverMeet(t *testing.T) {
 					}
 					t.Fatal("somebody waits for ever")
 				}
-				time.Sleep(20 * time.Second) // releases that went unanswered, and leases
+				virtual.Sleep(20 * time.Second) // releases that went unanswered, and leases
 				synctest.Wait()
 				t.Logf("%d steps, %d entrances, %v", f.steps, f.entered, f.errs)
 				if f.entered == 0 {
@@ -273,7 +274,7 @@ func manyBranchesRead(t *testing.T, name string) {
 				holds <- h
 			}()
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		synctest.Wait()
 		if n := inside.Load(); n != 0 {
 			t.Fatalf("%d read beside a branch that writes", n)
@@ -309,7 +310,7 @@ func TestBranchesWhoseRootHasUnlockedGetTheLockInTurn(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		synctest.Wait()
 		rig.Must(t, outer.Release())
 		synctest.Wait()
@@ -356,7 +357,7 @@ func TestBranchesOfABranchAreLetInThoughTheRootHolds(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		synctest.Wait()
 		rig.Must(t, inner.Release())
 		for i := range 5 {

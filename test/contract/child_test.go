@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // elsewhere restores the owner of a context in another process: from its text.
@@ -72,7 +73,7 @@ func TestBranchEntersWhatItsAncestorsHold(t *testing.T) {
 			}
 			held = append(held, h)
 		}
-		time.Sleep(2 * time.Minute) // renewals keep them all
+		virtual.Sleep(2 * time.Minute) // renewals keep them all
 		synctest.Wait()
 		for _, h := range slices.Backward(held) {
 			rig.StillWaits(t, stranger)
@@ -138,7 +139,7 @@ func TestBranchesWaitInOrderOfArrivalAheadOfStrangers(t *testing.T) {
 				}
 				got <- h
 			}()
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			synctest.Wait()
 		}
 		rig.Must(t, first.Release())
@@ -217,20 +218,20 @@ func TestBranchLosesItsHoldWithAnAncestorThatIsCutOff(t *testing.T) {
 		flow := x.By("flow")
 		outer := enters(t, c.NewLock("a"), flow)
 		branch, cut := x.Linked()
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		inner := enters(t, branch.NewLock("a"), relock.WithChildOwner(flow))
 		stranger := rig.Beside(func() error { return x.Lock("a").Lock(x.By("stranger")) })
 		rig.StillWaits(t, stranger)
 		link.Cut()
-		time.Sleep(29 * time.Second)
+		virtual.Sleep(29 * time.Second)
 		cut.Cut() // it cannot hear that its ancestor has lost the lock
 		for inner.Err() == nil {
 			rig.StillWaits(t, stranger)
-			time.Sleep(100 * time.Millisecond)
+			virtual.Sleep(100 * time.Millisecond)
 		}
 		rig.WantIs(t, outer.Err(), relock.ErrLost)
 		rig.WantIs(t, inner.Err(), relock.ErrLost)
-		time.Sleep(15 * time.Second) // a heartbeat of the stranger's
+		virtual.Sleep(15 * time.Second) // a heartbeat of the stranger's
 		rig.Must(t, rig.Returned(t, stranger))
 	})
 }
@@ -243,7 +244,7 @@ func TestBranchHearsThatItsAncestorWasLost(t *testing.T) {
 		inner := enters(t, x.Lock("a"), relock.WithChildOwner(flow))
 		stranger := rig.Beside(func() error { return x.Lock("a").Lock(x.By("stranger")) })
 		link.Cut()
-		time.Sleep(45 * time.Second)
+		virtual.Sleep(45 * time.Second)
 		synctest.Wait()
 		rig.WantIs(t, outer.Err(), relock.ErrLost)
 		rig.WantIs(t, inner.Err(), relock.ErrLost)
@@ -621,7 +622,7 @@ func TestATicketOfABranchEndsWithItsAncestor(t *testing.T) {
 		synctest.Wait()
 		_, err := x.Client().Resume(t.Context(), ticket)
 		rig.WantIs(t, err, relock.ErrLost)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.Frees("a")
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // TestCloseWaitsForWhatTheClientHasStarted: a hook that a renewal calls. Fails when
@@ -24,7 +25,7 @@ func TestCloseWaitsForWhatTheClientHasStarted(t *testing.T) {
 		rig.Must(t, c.NewLock("a").Lock(t.Context()))
 		<-began
 		closed := rig.Beside(c.Close)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.StillWaits(t, closed)
 		close(goOn)
 		rig.Must(t, rig.Returned(t, closed))
@@ -129,7 +130,7 @@ func TestTwoCallsOfCloseLeaveTheQueue(t *testing.T) {
 		both.Wait()
 		<-call.Done
 		rig.WantIs(t, call.Err, relock.ErrClosed)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		if info := x.Info(l); info.Waiters != 0 {
 			t.Errorf("%d wait", info.Waiters)
 		}

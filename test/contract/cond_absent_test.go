@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // signalsAndUnlocks wakes who has waited longest, under the lock.
@@ -150,7 +151,7 @@ func TestAnUnlockDuringAWaitOfItsOwnerIsRemembered(t *testing.T) {
 						s.Waits()
 						signalsAndUnlocks(t, x.Lock("l"))
 						s.Woken()
-						time.Sleep(time.Minute)
+						virtual.Sleep(time.Minute)
 						x.Holders(mine, "me", 1)
 						rig.Must(t, mine.Unlock())
 						x.Frees("l")
@@ -199,7 +200,7 @@ func TestARefusedWaitHasNoHoldThatHasEndedMeanwhile(t *testing.T) {
 		rig.WantIs(t, <-do, relock.ErrNotHeld)
 		close(gate)
 		rig.WantIs(t, <-waits, relock.ErrOwnerMismatch)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.Holders(l, "me", 2) // one in each process
 		rig.End(t, h)
 		rig.End(t, other)
@@ -240,7 +241,7 @@ func TestSignalAfterALossByAnotherHandleSaysSo(t *testing.T) {
 		c, me := x.Client(), x.By("me")
 		l := c.NewLock("l", relock.NoWatchdog())
 		rig.Must(t, l.Lock(me))
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		cond := c.NewLock("l").NewCond("c")
 		rig.WantIs(t, cond.Signal(me), relock.ErrLost)
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)

@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestBadConditionsAreRefusedAndLeaveNothing(t *testing.T) {
@@ -145,15 +146,15 @@ func TestRenewalThatIsAnsweredAfterAWaitLosesNothing(t *testing.T) {
 			s = x.Sleeps(x.By("me"), l.NewCond("c"), 0)
 			link.Latency(200 * time.Millisecond) // to Redis
 		})
-		time.Sleep(100 * time.Millisecond)
+		virtual.Sleep(100 * time.Millisecond)
 		link.Latency(600 * time.Millisecond) // and back
-		time.Sleep(200 * time.Millisecond)
+		virtual.Sleep(200 * time.Millisecond)
 		link.Latency(0)
 		rig.Must(t, other.Lock(t.Context()))
 		rig.Must(t, other.NewCond("c").Signal(t.Context()))
 		rig.Must(t, other.Unlock())
 		s.Woken()
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		rig.Must(t, h.Err())
 		rig.Must(t, h.Release())
 	})
@@ -193,7 +194,7 @@ func TestClosingEndsWaits(t *testing.T) {
 		s.Ended(relock.ErrLost)
 		rig.WantIs(t, s.Err, relock.ErrClosed)
 		rig.WantIs(t, p[1].l.Unlock(), relock.ErrLost)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.Frees("l")
 	})
 }
@@ -204,11 +205,11 @@ func TestFixedLeaseIsWholeAfterAWait(t *testing.T) {
 		l, other := x.Client().NewLock("l", relock.NoWatchdog()), x.Lock("l")
 		h := rig.MustAcquire(t, l)
 		s := x.Sleeps(t.Context(), l.NewCond("c"), 0)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		s.Waits()
 		rig.Must(t, other.Lock(t.Context()))
 		rig.Must(t, other.NewCond("c").Signal(t.Context()))
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		rig.Must(t, other.Unlock())
 		s.Woken()
 		if left := time.Until(h.TrustedUntil()); left < 29*time.Second {
@@ -240,7 +241,7 @@ func TestBroadcastOfManyIsInSteps(t *testing.T) {
 			s.Woken()
 		}
 		synctest.Wait()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.WantBare(t, x.Redis, "l")
 	})
 }
@@ -252,7 +253,7 @@ func TestDeadWaiterOnAConditionIsForgottenByTheNextUnlock(t *testing.T) {
 		p := parties(x, 1)
 		p[0].sleeps(x)
 		p[0].Link.Hole()
-		time.Sleep(61 * time.Second)
+		virtual.Sleep(61 * time.Second)
 		x.Frees("l")
 		rig.WantBare(t, x.Redis, "l")
 	})
@@ -287,11 +288,11 @@ func TestASignalOfAnOwnerThatWaitsLosesNothing(t *testing.T) {
 		two := signal()
 		close(first)
 		rig.Must(t, <-one)
-		time.Sleep(10 * time.Millisecond)
+		virtual.Sleep(10 * time.Millisecond)
 		rig.Must(t, other.Lock(t.Context()))
 		rig.Must(t, other.NewCond("c").Signal(t.Context()))
 		rig.Must(t, other.Unlock())
-		time.Sleep(3 * time.Second)
+		virtual.Sleep(3 * time.Second)
 		rig.WantIs(t, <-two, relock.ErrNotHeld)
 		s.Woken()
 		rig.Must(t, l.Unlock())

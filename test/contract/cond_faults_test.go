@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A condParty is a process, its handle on the lock and its condition.
@@ -49,14 +50,14 @@ func (p condParty) signals(x *rig.Lab) {
 var deaths = map[string]func(x *rig.Lab, dies func(), signaller condParty){
 	"before the signal": func(x *rig.Lab, dies func(), signaller condParty) {
 		dies()
-		time.Sleep(31 * time.Second)
+		virtual.Sleep(31 * time.Second)
 		signaller.signals(x)
 		rig.Must(x.T, signaller.l.Unlock())
 	},
 	"after the signal, in the queue": func(x *rig.Lab, dies func(), signaller condParty) {
 		signaller.signals(x)
 		dies()
-		time.Sleep(31 * time.Second)
+		virtual.Sleep(31 * time.Second)
 		rig.Must(x.T, signaller.l.Unlock())
 	},
 	"before it hears that it holds": func(x *rig.Lab, dies func(), signaller condParty) {
@@ -103,7 +104,7 @@ func TestSignalThatIsPassedOnKeepsItsPlace(t *testing.T) {
 		p[0].Link.Hole()
 		late := x.Begin(p[3].l)
 		late.Waits()
-		time.Sleep(31 * time.Second)
+		virtual.Sleep(31 * time.Second)
 		rig.Must(t, p[2].l.Unlock())
 		second.Woken()
 		late.Waits()
@@ -139,7 +140,7 @@ func TestSignalByAHolderWhoseLeaseHasEndedMovesNobody(t *testing.T) {
 		waits := p[0].sleeps(x)
 		rig.Must(t, p[1].l.Lock(t.Context()))
 		heal := p[1].Link.Cut()
-		time.Sleep(31 * time.Second)
+		virtual.Sleep(31 * time.Second)
 		heal()
 		rig.WantIs(t, p[1].c.Signal(t.Context()), relock.ErrNotHeld, relock.ErrLost)
 		rig.WantIs(t, p[1].c.Wait(t.Context()), relock.ErrNotHeld)
@@ -187,7 +188,7 @@ func TestLostRepliesLoseNoSignalAndNoHold(t *testing.T) {
 			second.Stop()
 			second.Ended(context.Canceled)
 			rig.Must(t, p[1].l.Unlock())
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			rig.WantBare(t, x.Redis, "l")
 		})
 	}
@@ -206,7 +207,7 @@ func TestLateCopiesOfAWaitAndASignalChangeNothing(t *testing.T) {
 		rig.Must(t, p[2].l.Unlock())
 		first.Woken()
 		close(late)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.Holders(p[0].l, x.Info(p[0].l).Holders[0].Owner, 1)
 		second.Waits()
 		onCondition(t, p[1].c, 1)
@@ -246,7 +247,7 @@ func TestSignalThatAFailoverLosesIsMadeUpFor(t *testing.T) {
 		rig.Must(t, p[1].c.Signal(t.Context()))
 		restore()
 		x.Server.KillSubscribers()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		waits.Waits()
 		rig.Must(t, p[1].l.Unlock())
 		waits.Woken()
@@ -262,7 +263,7 @@ func TestWaitIsLostWhereTheLockCannotBeHadAgain(t *testing.T) {
 		inner := h.Context(t.Context())
 		s := x.Sleeps(t.Context(), p[0].c, time.Minute)
 		heal := p[0].Link.Cut()
-		time.Sleep(40 * time.Second)
+		virtual.Sleep(40 * time.Second)
 		s.Waits()
 		if inner.Err() != nil || rig.IsShut(h.Lost()) {
 			t.Error("its context or Lost has ended while it waits")

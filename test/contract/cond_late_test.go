@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // byTwo has an owner hold a lock in the actor's process and in another.
@@ -32,7 +33,7 @@ func TestLateCopyOfARefusedWaitGivesUpNothing(t *testing.T) {
 		close(gate)
 		synctest.Wait()
 		x.Holders(la, "me", 1)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.Must(t, h.Err())
 		rig.End(t, h)
 		rig.End(t, waiter.Holds())
@@ -66,7 +67,7 @@ func TestOwnerWhoseOtherProcessHasDiedCanWait(t *testing.T) {
 		h := rig.MustAcquire(t, here)
 		rig.MustAcquire(t, dead.NewLock("l", relock.Owner("me"), relock.TTL(time.Second)))
 		dead.Link.Cut()
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		x.Sleeps(t.Context(), here.NewCond("c"), time.Second).Ended(nil)
 		rig.End(t, h)
 	})
@@ -141,7 +142,7 @@ func TestARoundOfTheWatchdogMakesNoHolderOfWhoWaits(t *testing.T) {
 		s := x.Sleeps(h.Context(t.Context()), p[0].c, 0)
 		rig.RenewAround(p[0].Client, true, func() {})
 		synctest.Wait()
-		time.Sleep(50 * time.Millisecond)
+		virtual.Sleep(50 * time.Millisecond)
 		s.Waits()
 		rig.End(t, other.Holds())
 		p[1].signals(x)

@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // nested has an owner hold a lock for a short lease, and nested for a long one.
@@ -64,7 +65,7 @@ func TestALongerFixedLeaseIsHadAfterAWaitThatHeardNothing(t *testing.T) {
 		one.Woken()
 		rig.Must(t, inner.Err())
 		x.Refuses(l)
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		rig.Must(t, inner.Err())
 		rig.WantIs(t, outer.Release(), relock.ErrLost)
 		x.Refuses(l)
@@ -118,7 +119,7 @@ func TestSessionThatMayNotWaitIsRenewedOn(t *testing.T) {
 		synctest.Wait()
 		close(gate)
 		rig.WantIs(t, <-wait, relock.ErrOwnerMismatch)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.End(t, h)
 		rig.End(t, other)
 		x.Frees("l")
@@ -197,12 +198,12 @@ func TestANestedHoldOfOtherTermsIsKeptAfterAWait(t *testing.T) {
 				inner := acquire(t, a.NewLock("l", row.inner...), x.By("me"))
 				s := x.Sleeps(x.By("me"), a.NewLock("l").NewCond("c"), 0)
 				s.Waits()
-				time.Sleep(row.waits)
+				virtual.Sleep(row.waits)
 				rig.Must(t, l.Lock(t.Context()))
 				rig.Must(t, l.NewCond("c").Signal(t.Context()))
 				rig.Must(t, l.Unlock())
 				s.Woken()
-				time.Sleep(row.lasts)
+				virtual.Sleep(row.lasts)
 				rig.Must(t, inner.Err())
 				rig.End(t, inner)
 				rig.End(t, outer)

@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Holds that Redis was never told of are given up with the others, and come back.
@@ -29,7 +30,7 @@ func TestHoldsOfLocalReentryComeBackAfterAWait(t *testing.T) {
 		}
 		rig.Must(t, other.Lock(t.Context()))
 		rig.Must(t, other.NewCond("c").Signal(t.Context()))
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		s.Waits()
 		rig.Must(t, other.Unlock())
 		s.Woken()
@@ -130,12 +131,12 @@ func TestWaiterThatWasPausedWakesUpBesideWhoHasItsSignal(t *testing.T) {
 		first := x.Sleeps(ctx, p[0].c, 0)
 		second := p[1].sleeps(x)
 		goOn := p[0].Link.Hole()
-		time.Sleep(31 * time.Second)
+		virtual.Sleep(31 * time.Second)
 		p[2].signals(x)
 		rig.Must(t, p[2].l.Unlock())
 		second.Woken()
 		goOn()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		first.Waits() // the second holds
 		rig.Must(t, p[1].l.Unlock())
 		first.Woken()

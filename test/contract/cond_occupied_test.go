@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A waiter is signalled while its handle is occupied by the lost hold of another caller.
@@ -40,7 +41,7 @@ func TestWaitGivesUpALockThatItsHandleCannotHave(t *testing.T) {
 			next.Waits()
 		}
 		occupyWhileItWaits(x, l, elsewhere, behind, func(s *rig.Sleep, mine *relock.Hold) {
-			time.Sleep(29 * time.Second)
+			virtual.Sleep(29 * time.Second)
 			s.Waits()
 			next.Waits()
 			s.Ended(relock.ErrLost)
@@ -80,12 +81,12 @@ func TestWaitThatIsGrantedTheLockAgainLeavesAHoldOfItsHandleLost(t *testing.T) {
 		mine := rig.MustAcquire(t, l)
 		s := x.Sleeps(mine.Context(t.Context()), l.NewCond("c"), 0)
 		s.Waits()
-		time.Sleep(6 * time.Second)
+		virtual.Sleep(6 * time.Second)
 		rig.Must(t, l.Lock(t.Context()))
 		lost := l.Lost()
-		time.Sleep(11 * time.Second) // its next renewal is 9 s later
+		virtual.Sleep(11 * time.Second) // its next renewal is 9 s later
 		rig.Must(t, x.Redis.FlushAll(t.Context()).Err())
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		if !rig.IsShut(lost) {
 			t.Error("two holds of one handle live")
 		}
@@ -111,7 +112,7 @@ func TestASlowNestedCallLeavesAWaitOfItsOwner(t *testing.T) {
 		h, err := rig.AcquireAround(x.By("me"), l, "me", func() {
 			wait = rig.Beside(func() error { _, err := l.NewCond("c").WaitFor(x.By("me"), time.Second); return err })
 			synctest.Wait()
-			time.Sleep(time.Millisecond)
+			virtual.Sleep(time.Millisecond)
 			rig.Must(t, l.Lock(x.By("you")))
 		})
 		if err == nil {
@@ -136,10 +137,10 @@ func TestAWaitDoesNotWaitForTheHandleOfAHoldThatHasEnded(t *testing.T) {
 		wait := rig.Beside(func() error { _, err := second.NewCond("c").WaitFor(me, time.Second); return err })
 		synctest.Wait()
 		occupy(x, first)
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		wait.Pending(t, "a wait whose handle is occupied")
 		rig.Must(t, h1.Release())
-		time.Sleep(time.Millisecond)
+		virtual.Sleep(time.Millisecond)
 		rig.Must(t, rig.Returned(t, wait))
 		rig.Must(t, h2.Release())
 		rig.WantIs(t, first.Unlock(), relock.ErrLost)
@@ -156,9 +157,9 @@ func TestAWaitWhoseOnlyHoldEndsBesideAnOccupiedHandleIsLost(t *testing.T) {
 		wait := rig.Beside(func() error { _, err := l.NewCond("c").WaitFor(me, time.Second); return err })
 		synctest.Wait()
 		occupy(x, l)
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		rig.Must(t, h.Release())
-		time.Sleep(time.Millisecond)
+		virtual.Sleep(time.Millisecond)
 		rig.WantIs(t, rig.Returned(t, wait), relock.ErrLost)
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		x.Free(x.Lock("a"))
@@ -179,11 +180,11 @@ func TestAWaitWhoseLockWasPassedOnBesideAnOccupiedHandleIsLost(t *testing.T) {
 			synctest.Wait()
 			occupy(x, l)
 			between := x.Take(x.Client().NewLock("a", relock.Fair()))
-			time.Sleep(1500 * time.Millisecond) // the wait is over, and its owner is queued again
+			virtual.Sleep(1500 * time.Millisecond) // the wait is over, and its owner is queued again
 			next := x.Begin(c.NewLock("a", relock.Fair()))
 			next.Waits()
 			rig.End(t, between)
-			time.Sleep(time.Millisecond)
+			virtual.Sleep(time.Millisecond)
 			rig.Must(t, h.Release())
 			rig.WantIs(t, rig.Returned(t, wait), relock.ErrLost)
 			rig.End(t, next.Holds())

@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/internal/wire"
 	"github.com/relock-go/relock/lua"
 )
@@ -32,7 +33,7 @@ func TestSignalWakesTheLongestWaiter(t *testing.T) {
 		one := x.Sleeps(t.Context(), ca, 0)
 		rig.WantIs(t, ha.Err(), relock.ErrNotHeld)
 		hb := rig.MustAcquire(t, b)
-		time.Sleep(time.Minute) // heartbeats keep both their places
+		virtual.Sleep(time.Minute) // heartbeats keep both their places
 		two := x.Sleeps(t.Context(), b.NewCond("c"), 0)
 		onCondition(t, ca, 2)
 		hc := rig.MustAcquire(t, c)
@@ -80,7 +81,7 @@ func TestWaitWhoseRedisFallsSilentIsLost(t *testing.T) {
 		rig.Must(t, p[0].l.Lock(t.Context()))
 		s := x.Sleeps(t.Context(), p[0].c, time.Second)
 		rig.Must(t, p[1].l.Lock(t.Context()))
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		s.Waits()
 		p[0].Link.Cut()
 		s.Ended(relock.ErrLost)
@@ -97,7 +98,7 @@ func TestPagesOfWaitersGoOnWhereSomebodyHasLeft(t *testing.T) {
 		var sleeps []*rig.Sleep
 		for _, one := range p[:5] {
 			sleeps = append(sleeps, one.sleeps(x))
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 		}
 		n, third := page(x, "", 2)
 		if n != 2 || third == "" {
@@ -128,7 +129,7 @@ func TestPagesOfWaitersPassNobodyOverWhereOneWaitsAnew(t *testing.T) {
 		p := parties(x, 4)
 		sleep := func(one condParty) *rig.Sleep {
 			s := one.sleeps(x)
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			return s
 		}
 		sleeps := []*rig.Sleep{sleep(p[0]), sleep(p[1]), sleep(p[2]), sleep(p[3])}

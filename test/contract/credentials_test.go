@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Fails when WRONGPASS ends the calls of a client that Redis has answered before: a rotation of
@@ -37,7 +38,7 @@ func waitOut(t *testing.T, r *rig.Rotation, takes time.Duration) {
 			return c.NewElection("election").Run(t.Context(), func(context.Context, relock.Term) error { return nil })
 		}),
 	}
-	time.Sleep(5 * time.Second)
+	virtual.Sleep(5 * time.Second)
 	r.Begin()
 	time.AfterFunc(takes, func() { r.Learn("new") })
 	calls["a new call"] = rig.Beside(func() error { return c.NewLock("new").Lock(t.Context()) })
@@ -61,7 +62,7 @@ func waitOut(t *testing.T, r *rig.Rotation, takes time.Duration) {
 	} else if rig.WantIs(t, err, relock.ErrUnconfirmed); strings.Contains(err.Error(), "will not be") {
 		t.Errorf("Release = %v, though it goes on", err)
 	}
-	time.Sleep(2 * time.Minute)
+	virtual.Sleep(2 * time.Minute)
 	for who, call := range calls {
 		if err := rig.Returned(t, call); err != nil {
 			t.Errorf("%s: %v", who, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Fails when each call of a named owner has an entry, or a session, of its own.
@@ -64,7 +65,7 @@ func TestAnOwnersCallsAreServedInTheTurnOfTheFirst(t *testing.T) {
 				rig.Must(t, l.Unlock())
 			}()
 			synctest.Wait()
-			time.Sleep(time.Millisecond)
+			virtual.Sleep(time.Millisecond)
 		}
 		for range 9 {
 			call(c.NewLock("a", relock.Fair(), relock.Owner("pool")), "pool")
@@ -213,7 +214,7 @@ func TestManyReadersAreReadInPages(t *testing.T) {
 		for i := range n {
 			rig.Must(t, c.NewRWLock("a").RLock(t.Context()))
 			if i%50 == 0 {
-				time.Sleep(10 * time.Millisecond)
+				virtual.Sleep(10 * time.Millisecond)
 			}
 		}
 		var info relock.Info

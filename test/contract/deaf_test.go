@@ -11,6 +11,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // deafKinds are the two ways of hearing, with the command that each subscribes by.
@@ -41,10 +42,10 @@ func TestFreeLockIsHadThoughNothingCanBeHeard(t *testing.T) {
 					held := x.Lock("a", opts...)
 					rig.Must(t, held.Lock(t.Context()))
 					waiter := rig.Beside(func() error { return other.NewLock("a", opts...).Lock(ctx) })
-					time.Sleep(21 * time.Second)
+					virtual.Sleep(21 * time.Second)
 					rig.StillWaits(t, waiter)
 					rig.Must(t, held.Unlock())
-					time.Sleep(time.Second + time.Millisecond)
+					virtual.Sleep(time.Second + time.Millisecond)
 					rig.Must(t, rig.Returned(t, waiter))
 					if n := strings.Count(out.String(), "inbox cannot be subscribed"); n < 1 || n > 3 || !strings.Contains(out.String(), "LOADING") {
 						t.Errorf("the log says so %d times within 22 s, want at once and seldom after:\n%s", n, out.String())

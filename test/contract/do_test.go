@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 var errWork = errors.New("the work failed")
@@ -142,7 +143,7 @@ func TestDoIsErrLostAfterALoss(t *testing.T) {
 			if of != nil {
 				rig.WantIs(t, err, of)
 			}
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // An observation is what Observe has told.
@@ -33,7 +34,7 @@ func observe(ctx context.Context, e *relock.Election) (told chan observation, en
 // change returns the one change that is told in some time.
 func change(t *testing.T, told chan observation) observation {
 	t.Helper()
-	time.Sleep(20*time.Second + 333*time.Millisecond) // no instant at which it asks
+	virtual.Sleep(20*time.Second + 333*time.Millisecond) // no instant at which it asks
 	if len(told) != 1 {
 		t.Fatalf("%d changes told, want one", len(told))
 	}
@@ -120,7 +121,7 @@ func TestElectionLeavesNothingOfItsTerms(t *testing.T) {
 			return nil
 		}))
 		for range 3 {
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			runtime.GC()
 		}
 		if hold.Value() != nil {
@@ -145,7 +146,7 @@ func TestElectionThatEndsInAPauseSaysWhy(t *testing.T) {
 			}
 		}
 		run := rig.Beside(func() error { return closed.NewElection("f").Run(t.Context(), nobody(t)) })
-		time.Sleep(10*time.Second + 50*time.Millisecond)
+		virtual.Sleep(10*time.Second + 50*time.Millisecond)
 		rig.Must(t, closed.Close())
 		rig.WantIs(t, rig.Returned(t, run), relock.ErrClosed)
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A candidate is one Run.
@@ -111,7 +112,7 @@ func TestElectionHasOneLeaderThoughTheLastOneIsCutOff(t *testing.T) {
 		})
 		synctest.Wait()
 		b := campaign(t.Context(), x.Client().NewElection("e"))
-		time.Sleep(7 * time.Second)
+		virtual.Sleep(7 * time.Second)
 		heal := link.Hole()
 		leader, err := x.Eye.NewElection("e").Leader(t.Context())
 		rig.Must(t, err)
@@ -119,7 +120,7 @@ func TestElectionHasOneLeaderThoughTheLastOneIsCutOff(t *testing.T) {
 		if !far.IsLeader() || b.IsLeader() {
 			t.Error("the lease runs, and the one that is cut off leads no more")
 		}
-		for end := time.Now().Add(time.Second + 250*time.Millisecond); !b.IsLeader(); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Second + 250*time.Millisecond); !b.IsLeader(); virtual.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("nobody leads 250 ms after the lease")
 			}
@@ -146,7 +147,7 @@ func TestElectionKnowsNoLeaderAfterAPause(t *testing.T) {
 		if a.IsLeader() {
 			t.Error("a leader by a lease that has ended")
 		}
-		time.Sleep(31 * time.Second)
+		virtual.Sleep(31 * time.Second)
 		if !a.IsLeader() {
 			t.Error("does not lead again")
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // findsFree makes an attempt that must wait until letGo has been called, and then gets the lock.
@@ -71,7 +72,7 @@ func TestAQuorumCallThatHasEndedNeverHolds(t *testing.T) {
 		defer cancel()
 		ctx := lateContext{parent, time.Now().Add(time.Second)}
 		call := rig.Beside(func() error { return waits.Lock(ctx) })
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		rig.Must(t, holds.Unlock())
 		synctest.Wait()
 		cancel()
@@ -124,11 +125,11 @@ func TestAQuorumIsWantedAtAPrimaryThatItTookLater(t *testing.T) {
 		h := take(t, p.lock("a", relock.TTL(3*time.Second)))
 		wanted := h.Wanted()
 		p.all[0].Direct().FlushAll()
-		time.Sleep(10 * time.Second) // it is taken again
+		virtual.Sleep(10 * time.Second) // it is taken again
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		waits := rig.Beside(func() error { return p.lock("a").Lock(ctx) })
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		synctest.Wait()
 		if !rig.IsShut(wanted) {
 			t.Error("not wanted, though another waits")

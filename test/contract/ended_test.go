@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // sides are kinds of locks: a handle that holds, and one that waits behind it.
@@ -190,7 +191,7 @@ func TestAMultiWhoseLastLockComesTooLateHoldsNone(t *testing.T) {
 		c := x.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) {
 			if slow {
 				slow = false
-				time.Sleep(20 * time.Millisecond)
+				virtual.Sleep(20 * time.Millisecond)
 			}
 		}}))
 		m := relock.NewMulti(c.NewLock("a"), c.NewLock("b"))

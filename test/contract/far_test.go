@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // far returns a redis client whose round trips take so long. A connection costs one for TCP and one
@@ -117,7 +118,7 @@ func TestCredentialsMayTakeLongerThanATry(t *testing.T) {
 					for i := range holds {
 						holds[i] = acquireWithin(t, c.NewLock(fmt.Sprint(i), relock.TTL(ttl)), takes, 3)
 					}
-					time.Sleep(5 * ttl)
+					virtual.Sleep(5 * ttl)
 					for _, h := range holds {
 						releaseWithin(t, h, takes, 1)
 					}
@@ -134,12 +135,12 @@ func TestWaitersHearByShardsThoughCredentialsTakeLong(t *testing.T) {
 		c := x.ClientOver(far(x, 10*time.Millisecond, slowCredentials(3*time.Second)), relock.ShardedPubSub())
 		held := x.Take(x.Client(relock.ShardedPubSub()).NewLock("a", relock.Fair()))
 		waiter := rig.Beside(func() error { return c.NewLock("a", relock.Fair()).Lock(t.Context()) })
-		time.Sleep(15 * time.Second)
+		virtual.Sleep(15 * time.Second)
 		if n := x.Info(x.Lock("a")).Waiters; n != 1 {
 			t.Errorf("%d wait in the queue, want 1", n)
 		}
 		rig.Must(t, held.Release())
-		time.Sleep(20 * time.Millisecond)
+		virtual.Sleep(20 * time.Millisecond)
 		rig.Must(t, rig.Returned(t, waiter))
 	})
 }
@@ -200,15 +201,15 @@ func holdWithoutConnections(t *testing.T, client func(x *rig.Lab) redis.Universa
 				for range 3 {
 					go func() { _ = rdb.BLPop(ctx, 10*time.Second, "nothing").Err() }()
 				}
-				time.Sleep(10 * time.Millisecond)
+				virtual.Sleep(10 * time.Millisecond)
 				happens(x, c)
-				time.Sleep(9 * time.Second)
+				virtual.Sleep(9 * time.Second)
 				for _, h := range holds {
 					if err := h.Release(); err != nil {
 						t.Error(err)
 					}
 				}
-				time.Sleep(2 * time.Second)
+				virtual.Sleep(2 * time.Second)
 			})
 		})
 	}

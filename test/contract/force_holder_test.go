@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -74,7 +75,7 @@ func TestForceUnlockHolderEndsThatGrantAndNoOther(t *testing.T) {
 					}
 					<-victim.Lost()
 					rig.WantIs(t, victim.Release(), relock.ErrLost)
-					time.Sleep(time.Minute) // beyond some renewals
+					virtual.Sleep(time.Minute) // beyond some renewals
 					for _, h := range others {
 						rig.Must(t, h.Err())
 						rig.Must(t, h.Release())
@@ -100,7 +101,7 @@ func TestForceUnlockHolderSparesALaterGrant(t *testing.T) {
 							t.Errorf("%+v: %v, %v, want false, nil", h, removed, err)
 						}
 					}
-					time.Sleep(time.Minute)
+					virtual.Sleep(time.Minute)
 					rig.Must(t, second.Err())
 					rig.Must(t, second.Release())
 				})
@@ -315,7 +316,7 @@ func TestForceUnlockHolderLeavesANamedWaiterOfItsProcessInTheQueue(t *testing.T)
 		c := x.Client()
 		l := func(c *relock.Client) *relock.Lock { return c.NewLock("a", relock.Fair()) }
 		rig.End(t, x.Take(l(c))) // the counter is there now: the next grant has many tokens, which others can follow on
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		held := x.Take(l(c))
 		next, last := x.BeginAs("me", l(c)), x.Begin(l(x.Client()))
 		next.Waits()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // exclusives are the handles on which a call waits in Redis while another call of the same
@@ -25,11 +26,11 @@ var exclusives = map[string]func(c *relock.Client) *relock.Lock{
 func dataLost(x *rig.Lab, holder, waiter func() error) (waits rig.Going) {
 	x.T.Helper()
 	rig.Must(x.T, holder())
-	time.Sleep(5 * time.Second)
+	virtual.Sleep(5 * time.Second)
 	waits = rig.Beside(waiter)
-	time.Sleep(6 * time.Second) // the holder has renewed at 10 s
+	virtual.Sleep(6 * time.Second) // the holder has renewed at 10 s
 	rig.Must(x.T, x.Redis.FlushAll(x.T.Context()).Err())
-	time.Sleep(5 * time.Second)
+	virtual.Sleep(5 * time.Second)
 	return waits
 }
 
@@ -69,7 +70,7 @@ func TestAHandleHasNoSecondHoldBeforeTheFirstIsUnlocked(t *testing.T) {
 			x.T.Errorf("Lost is closed: %v, %d live holds: want the first hold to be lost once the lock was granted again",
 				rig.IsShut(l.Lost()), l.HoldCount())
 		}
-		time.Sleep(time.Hour) // the first caller hangs
+		virtual.Sleep(time.Hour) // the first caller hangs
 		rig.Must(x.T, other.Lock(x.T.Context()))
 		rig.Must(x.T, other.Unlock())
 		second.Pending(x.T, "Lock on a handle whose lost hold is not unlocked")
@@ -79,7 +80,7 @@ func TestAHandleHasNoSecondHoldBeforeTheFirstIsUnlocked(t *testing.T) {
 		x.Refuses(other)
 		rig.Must(x.T, l.Unlock())
 		rig.WantIs(x.T, l.Unlock(), relock.ErrNotHeld)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.Free(other)
 	})
 }
@@ -91,7 +92,7 @@ func TestUnlockOfALostHoldLeavesTheNextHoldOfItsHandle(t *testing.T) {
 		rig.WantIs(x.T, l.Unlock(), relock.ErrLost)
 		rig.Must(x.T, rig.Returned(x.T, second))
 		x.Refuses(other)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.Refuses(other)
 		wantHolds(x.T, l, 1)
 		rig.Must(x.T, l.Unlock())
@@ -194,7 +195,7 @@ func TestTheGrantWithTheSmallerTokenIsTheLostOne(t *testing.T) {
 		l, other := x.Lock("a"), x.Lock("a")
 		h, err := rig.AcquireAround(x.By("slow"), l, "slow", func() {
 			x.Redis.FlushAll(t.Context())
-			time.Sleep(time.Millisecond) // tokens are the server's clock
+			virtual.Sleep(time.Millisecond) // tokens are the server's clock
 			rig.Must(t, l.Lock(x.By("quick")))
 		})
 		if err == nil {

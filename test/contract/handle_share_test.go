@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A downgrade and the unlock of its read hold come before the Lock has returned that
@@ -44,9 +45,9 @@ func TestLossOfAnAnonymousReaderIsToldToTheFirstRUnlock(t *testing.T) {
 		own := c.NewRWLock("a", relock.NoWatchdog())
 		rig.Must(t, own.RLock(t.Context()))
 		h := acquire(t, own.RLocker(), t.Context())
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		rig.Must(t, shared.RLock(t.Context())) // by another goroutine
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		wantHolds(t, shared.RLocker(), 1)
 		rig.WantIs(t, shared.RUnlock(), relock.ErrLost)
 		rig.Must(t, shared.RUnlock())
@@ -76,7 +77,7 @@ func TestNestedUnlockThatIsRefusedSaysSo(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d scripts, want 1", n)
 		}
-		time.Sleep(15 * time.Second) // the next renewal states what is left
+		virtual.Sleep(15 * time.Second) // the next renewal states what is left
 		x.Holders(rw.RLocker(), "me", 1)
 		rig.Must(t, rw.RUnlock())
 		x.Frees("a")
@@ -97,7 +98,7 @@ func TestUnlockThatCloseCutsShortSaysSo(t *testing.T) {
 				prepare(t, rw)
 				link.Hole()
 				unlock := rig.Beside(rw.RUnlock)
-				time.Sleep(3 * time.Second)
+				virtual.Sleep(3 * time.Second)
 				rig.Must(t, c.Close())
 				err := <-unlock
 				rig.WantIs(t, err, relock.ErrClosed)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // sharedLockers are handles on which the holds of several grants live at once, and the lock
@@ -33,12 +34,12 @@ func TestUnlockOfAnOldReaderOrPermitLeavesALaterOneOfItsHandle(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
 				l, writer := handles(x.Client(), x.Client())
 				rig.Must(t, l.Lock(t.Context()))
-				time.Sleep(time.Second)
+				virtual.Sleep(time.Second)
 				rig.Must(t, x.Redis.FlushAll(t.Context()).Err())
 				rig.Must(t, l.Lock(t.Context())) // by another goroutine
 				rig.WantIs(t, l.Unlock(), relock.ErrLost)
 				x.Refuses(writer)
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				x.Refuses(writer)
 				rig.Must(t, l.Unlock())
 				rig.WantIs(t, l.Unlock(), relock.ErrNotHeld)
@@ -81,7 +82,7 @@ func TestAMultiHasNoSecondHoldBeforeTheFirstIsUnlocked(t *testing.T) {
 		lock := func() error { return m.Lock(t.Context()) }
 		second := dataLost(x, lock, lock)
 		second.Pending(t, "Lock of a Multi whose lost hold is not unlocked")
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		rig.Must(t, other.Lock(t.Context()))
 		rig.Must(t, other.Unlock())
 		rig.WantIs(t, m.Unlock(), relock.ErrLost)

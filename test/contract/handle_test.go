@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // occupied stages a handle whose hold an operator has removed, and that nobody has
@@ -65,7 +66,7 @@ func TestGrantForAnOccupiedHandleGoesToTheNext(t *testing.T) {
 			}
 			return redistest.Pass
 		})
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		x.Waits(other)
 		link.OnCommand(nil)
 		rig.WantIs(x.T, l.Unlock(), relock.ErrLost)
@@ -85,7 +86,7 @@ func TestHoldThatWasLostBehindItsHandleIsNotReturned(t *testing.T) {
 		rig.Must(t, l.Lock(x.By("me")))
 		var h *relock.Hold
 		waiter := rig.Beside(func() (err error) { h, err = l.Acquire(x.By("you")); return err })
-		time.Sleep(30 * time.Second)
+		virtual.Sleep(30 * time.Second)
 		rig.Must(t, other.Lock(t.Context()))
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		rig.StillWaits(t, waiter)
@@ -112,7 +113,7 @@ func TestWaitForTheUnlockOfALostHoldIsHintedAt(t *testing.T) {
 			at   time.Duration
 			want int
 		}{{10*time.Second - 1, 0}, {10*time.Second + 1, 1}, {59 * time.Second, 1}} {
-			time.Sleep(time.Until(began.Add(look.at)))
+			virtual.Sleep(time.Until(began.Add(look.at)))
 			synctest.Wait()
 			if got := strings.Count(out.String(), "waiting long"); got != look.want {
 				t.Errorf("%d hints after %v, want %d", got, look.at, look.want)

@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // So many readers are dead that no script can forget them all: who writes then is one of
@@ -20,11 +21,11 @@ func TestAWriterThatIsResumedBesideDeadReadersIsRenewed(t *testing.T) {
 			nonce := fmt.Sprintf("%022d", i)
 			dead.Run("acquire", dead.Request("rw", nonce, "~"+nonce, "r", time.Second, 1, 1, -1)...)
 		}
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		a, b := x.Actor(), x.Actor()
 		h := x.Take(a.NewRWLock("l").WLocker())
 		again := resume(t, b.Client, detach(t, h, time.Minute))
-		time.Sleep(2 * time.Minute)
+		virtual.Sleep(2 * time.Minute)
 		rig.End(t, again)
 		x.Frees("l")
 	})

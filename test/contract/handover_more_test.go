@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A ticket of a fixed lease, whose resumption is not answered at first: asked again, Redis
@@ -65,7 +66,7 @@ func TestATicketOfADowngradedHoldReads(t *testing.T) {
 		h := x.Take(rw.WLocker())
 		rig.Must(t, rw.Downgrade(t.Context()))
 		again := resume(t, c, detach(t, h, time.Minute))
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.End(t, again)
 	})
 }
@@ -127,7 +128,7 @@ func TestAResumptionThatIsNotConfirmedIsGivenUpOnce(t *testing.T) {
 		})
 		_, err = b.Resume(ctx, ticket)
 		rig.WantIs(t, err, context.DeadlineExceeded)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.Free(x.Lock("l"))
 	})
 }
@@ -142,7 +143,7 @@ func TestLabelLastsAsLongAsTheLeaseOfAResumedHold(t *testing.T) {
 		resume(t, b, ticket)
 		synctest.Wait() // nobody waits for the label to be stored
 		link.Hole()     // as of a process that dies: its lease goes on
-		time.Sleep(20 * time.Minute)
+		virtual.Sleep(20 * time.Minute)
 		if h := holder(x, "l"); h.Label != "B" {
 			t.Errorf("holder %+v, want the label B", h)
 		}
@@ -199,10 +200,10 @@ func TestATicketThatNobodyWasGivenIsReleasedAfterALongOutage(t *testing.T) {
 		defer cancel()
 		_, err := h.Detach(ctx, time.Hour)
 		rig.WantIs(t, err, relock.ErrUnconfirmed)
-		time.Sleep(30 * time.Minute)
+		virtual.Sleep(30 * time.Minute)
 		x.Refuses(x.Lock("l"))
 		link.OnCommand(nil)
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		x.Frees("l")
 	})
 }
@@ -262,7 +263,7 @@ func TestAResumptionThatMeetsCloseSaysSo(t *testing.T) {
 		synctest.Wait()
 		closed := rig.Beside(c.Close)
 		synctest.Wait()
-		time.Sleep(time.Millisecond)
+		virtual.Sleep(time.Millisecond)
 		close(free)
 		rig.Must(t, <-closed)
 		err := rig.Returned(t, call)

@@ -7,6 +7,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // hashLost leaves a queue in which one has no record, since the hash was deleted, and b and c
@@ -55,7 +56,7 @@ func TestWhoQueuesAfterTheHashWasLostIsServed(t *testing.T) {
 		rig.Play(t, func(t *testing.T, x *rig.Lab) {
 			r := rig.Raw{T: t, Redis: x.Redis, ID: rig.NonceOf('x')}
 			hashLost(r, 100*time.Millisecond)
-			time.Sleep(200 * time.Millisecond)
+			virtual.Sleep(200 * time.Millisecond)
 			beat := r.Request("plain", rig.NonceOf('c'), "~c", "w", time.Minute, 2, 1, 0)
 			beat[2] = "600000 1 " + key.Inbox("relock", "")
 			r.Run("acquire", beat...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A nested call has its hold, and its handle is about to have it: a Wait of the owner in another
@@ -62,7 +63,7 @@ func TestAHoldThatIsReleasedAsAWaitReturnsLeavesItsHandle(t *testing.T) {
 			h, err := inner.Acquire(me)
 			rig.Must(t, err)
 			wait := rig.Beside(func() error { _, err := outer.NewCond("c").WaitFor(me, time.Second); return err })
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			if err := h.Release(); err != nil { // the wait had not returned
 				rig.WantIs(t, err, relock.ErrNotHeld)
 			}

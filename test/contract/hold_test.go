@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func acquire(t testing.TB, l *relock.Lock, ctx context.Context) *relock.Hold { //nolint:revive // t comes first in a helper
@@ -59,7 +60,7 @@ func TestReleaseAfterALoss(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		l := x.Lock("a", relock.NoWatchdog())
 		h := acquire(t, l, t.Context())
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.WantIs(t, h.Err(), relock.ErrLost)
 		rig.WantIs(t, h.Release(), relock.ErrLost)
 		rig.WantNot(t, h.Release(), relock.ErrLost)
@@ -76,7 +77,7 @@ func TestLostStaysOpenAfterARelease(t *testing.T) {
 		h := acquire(t, x.Lock("a"), t.Context())
 		lost := h.Lost()
 		rig.Must(t, h.Release())
-		time.Sleep(10 * time.Minute)
+		virtual.Sleep(10 * time.Minute)
 		if rig.IsShut(lost) || rig.IsShut(h.Lost()) {
 			t.Error("Lost is closed, and the hold was released in time")
 		}
@@ -95,7 +96,7 @@ func TestTrustedUntilMovesWithEachRenewal(t *testing.T) {
 		}
 		moved := 0
 		for last := first; moved < 10; {
-			time.Sleep(1111 * time.Millisecond)
+			virtual.Sleep(1111 * time.Millisecond)
 			synctest.Wait()
 			info, err := l.Info(t.Context())
 			rig.Must(t, err)
@@ -126,13 +127,13 @@ func TestHoldIsLostAtTheInstantItIsTrustedUntil(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		h := acquire(t, x.Lock("a", relock.NoWatchdog()), t.Context())
 		lost := h.Lost()
-		time.Sleep(time.Until(h.TrustedUntil()) - 1)
+		virtual.Sleep(time.Until(h.TrustedUntil()) - 1)
 		rig.Must(t, h.Err())
 		synctest.Wait()
 		if rig.IsShut(lost) {
 			t.Error("Lost is closed 1 ns too early")
 		}
-		time.Sleep(1)
+		virtual.Sleep(1)
 		rig.WantIs(t, h.Err(), relock.ErrLost)
 		if !rig.IsShut(lost) {
 			t.Error("Lost is not closed at the instant")

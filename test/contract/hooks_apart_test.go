@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The context of an inner hold descends from that of an outer one, and both end while the machine sleeps.
@@ -30,7 +31,7 @@ func TestALostHookOfAnOuterHoldStopsNoRenewal(t *testing.T) {
 		ctx := inner.Context(outer.Context(t.Context()))
 		x.Suspend(time.Minute)
 		other := rig.MustAcquire(t, c.NewLock("other", relock.TTL(3*time.Second)))
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
 		rig.Must(t, other.Err())
 		rig.Must(t, other.Release())
@@ -137,7 +138,7 @@ func TestALostHookOfAPartDelaysNoLossOfAQuorum(t *testing.T) {
 		for _, link := range links {
 			defer link.Hole()()
 		}
-		time.Sleep(11 * time.Second)
+		virtual.Sleep(11 * time.Second)
 		for i, h := range holds {
 			if !rig.IsShut(h.Lost()) || !rig.IsShut(ctxs[i].Done()) {
 				t.Error("the hold is not lost, or its context goes on")
@@ -170,7 +171,7 @@ func TestALostHookOfAWaiterKeepsNoOtherWaiting(t *testing.T) {
 				waits := x.Begin(l)
 				waits.Waits()
 				refuse(x)
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				if !rig.IsShut(waits.Done) || waits.Err == nil {
 					t.Error("the waiting call hears nothing")
 				}
@@ -245,9 +246,9 @@ func TestADetachUnderItsHoldsContextEndsWithTheLease(t *testing.T) {
 			_, err := h.Detach(ctx, time.Minute)
 			return err
 		})
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		cancel()
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		select {
 		case err := <-detached:
 			rig.WantIs(t, err, relock.ErrUnconfirmed)
@@ -265,7 +266,7 @@ func TestASignalThatCloseInterruptsSaysSo(t *testing.T) {
 		rig.Must(t, l.Lock(x.By("me")))
 		defer link.Hole()()
 		signals := rig.Beside(func() error { return l.NewCond("c").Signal(x.By("me")) })
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, c.Close())
 		err := rig.Returned(t, signals)
 		rig.WantIs(t, err, relock.ErrLost, relock.ErrClosed)

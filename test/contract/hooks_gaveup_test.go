@@ -11,6 +11,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // givesUp has a call end without its lock, and asserts that the hook has been told so, once,
@@ -174,13 +175,13 @@ func TestRenewalFailedHookIsToldOfEachTry(t *testing.T) {
 				for i := range n {
 					rig.Must(t, c.NewLock(fmt.Sprint("l", i)).Lock(t.Context()))
 				}
-				time.Sleep(9 * time.Second)
+				virtual.Sleep(9 * time.Second)
 				heal := link.Cut()
-				time.Sleep(2 * time.Second)
+				virtual.Sleep(2 * time.Second)
 				heal()
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				link.Hole()
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				synctest.Wait()
 				for len(events) > 0 {
 					(<-events)()

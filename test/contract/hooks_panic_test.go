@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // survive runs f on a goroutine of its own, which a hook may end in any way.
@@ -115,13 +116,13 @@ func TestPanicOfAHookThatHasUnlockedEndsNoOtherHold(t *testing.T) {
 			}
 		}})).NewLock("a")
 		rig.Must(t, l.Lock(t.Context()))
-		time.Sleep(time.Second) // there are tokens to pass on
+		virtual.Sleep(time.Second) // there are tokens to pass on
 		second := rig.Beside(func() error { survive(func() { _ = l.Lock(t.Context()) }); return nil })
 		synctest.Wait()
 		third := rig.Beside(func() error { return l.Lock(t.Context()) })
 		synctest.Wait()
 		rig.Must(t, l.Unlock())
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.Must(t, rig.Returned(t, second))
 		rig.Must(t, rig.Returned(t, third))
 		wantHolds(t, l, 1)
@@ -131,7 +132,7 @@ func TestPanicOfAHookThatHasUnlockedEndsNoOtherHold(t *testing.T) {
 }
 
 // othersRest lets everybody else of the bubble come to rest.
-func othersRest() { time.Sleep(time.Millisecond) }
+func othersRest() { virtual.Sleep(time.Millisecond) }
 
 // Two holds of one owner are found lost by a question to one, and the hook ends its goroutine.
 // Fails when the other's context does not end, its loss is not told, or Redis is not told of either.
@@ -169,18 +170,18 @@ func TestRenewedHookThatBlocksLosesNoOtherLock(t *testing.T) {
 				var calls atomic.Int64
 				c := x.Client(relock.Trace(relock.Hooks{Renewed: func(relock.Event) {
 					if calls.Add(1) == 1 {
-						time.Sleep(2 * time.Minute)
+						virtual.Sleep(2 * time.Minute)
 					}
 				}}))
 				var holds []*relock.Hold
 				for i := range locks {
 					holds = append(holds, acquire(t, c.NewLock(string(rune('a'+i))), t.Context()))
 				}
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				for _, h := range holds {
 					rig.Must(t, h.Err())
 				}
-				time.Sleep(2 * time.Minute)
+				virtual.Sleep(2 * time.Minute)
 				for _, h := range holds {
 					rig.Must(t, h.Release())
 				}
@@ -194,7 +195,7 @@ func TestRenewedHookThatBlocksLosesNoOtherLock(t *testing.T) {
 // Fails without the fix: the watchdog's goroutine calls no hook.
 func TestLostHookThatDoesNotReturnStopsNoRenewal(t *testing.T) {
 	for ending, end := range map[string]func(){
-		"block":  func() { time.Sleep(time.Hour) },
+		"block":  func() { virtual.Sleep(time.Hour) },
 		"Goexit": runtime.Goexit,
 	} {
 		t.Run(ending, func(t *testing.T) {
@@ -203,7 +204,7 @@ func TestLostHookThatDoesNotReturnStopsNoRenewal(t *testing.T) {
 				fixed, forced, other := c.NewLock("fixed", relock.NoWatchdog()), c.NewLock("forced"), c.NewLock("other")
 				rig.Must(t, fixed.Lock(t.Context()))
 				rig.Must(t, other.Lock(t.Context()))
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				wantHolds(t, fixed, 0)
 				wantHolds(t, other, 1)
 
@@ -222,7 +223,7 @@ func TestLostHookThatDoesNotReturnStopsNoRenewal(t *testing.T) {
 				rig.Must(t, rig.Returned(t, waiter))
 				rig.Must(t, waited.Unlock())
 				rig.Must(t, other.Unlock())
-				time.Sleep(2 * time.Hour)
+				virtual.Sleep(2 * time.Hour)
 			})
 		})
 	}

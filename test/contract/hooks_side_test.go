@@ -12,6 +12,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // TestLostHookIsCalledForAReadHold, for a write hold beside it, and for one that was
@@ -23,15 +24,15 @@ func TestLostHookIsCalledForAReadHold(t *testing.T) {
 		fixed := func(name string) *relock.RWLock { return c.NewRWLock(name, relock.NoWatchdog()) }
 		read, write, both, down := fixed("read"), fixed("write"), fixed("both"), fixed("down")
 		rig.Must(t, read.RLock(t.Context()))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, write.Lock(t.Context()))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, both.Lock(x.By("me")))
 		rig.Must(t, both.RLock(x.By("me")))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, down.Lock(t.Context()))
 		rig.Must(t, down.Downgrade(t.Context()))
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		synctest.Wait()
 		want := []string{"read", "write", "both", "both", "down"}
 		if !slices.Equal(lost, want) {
@@ -80,7 +81,7 @@ func TestALossThatComesBeforeTheCallHasItsHoldIsNotTold(t *testing.T) {
 			Lost:     func(e relock.Event) { told = append(told, "lost "+e.Name) },
 		}))
 		outer, inner := acquire(t, c.NewLock("a"), x.By("me")), c.NewLock("a", relock.NoWatchdog(), relock.TTL(time.Second))
-		if h, err := rig.AcquireAround(x.By("me"), inner, "me", func() { time.Sleep(time.Minute) }); err == nil {
+		if h, err := rig.AcquireAround(x.By("me"), inner, "me", func() { virtual.Sleep(time.Minute) }); err == nil {
 			t.Errorf("the call returned a hold whose state is %v", h.Err())
 		}
 		if want := []string{"acquired a"}; !slices.Equal(told, want) {
@@ -97,7 +98,7 @@ func TestALossThatComesBeforeTheCallHasItsHoldKeepsNothing(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		told := 0
 		c := x.Client(relock.Trace(relock.Hooks{Lost: func(relock.Event) { told++ }}))
-		_, err := rig.AcquireAround(x.By("me"), c.NewLock("a", relock.NoWatchdog(), relock.TTL(time.Second)), "me", func() { time.Sleep(time.Minute) })
+		_, err := rig.AcquireAround(x.By("me"), c.NewLock("a", relock.NoWatchdog(), relock.TTL(time.Second)), "me", func() { virtual.Sleep(time.Minute) })
 		synctest.Wait()
 		if rooms := rig.Rooms(c); err == nil || told != 0 || rooms != 0 {
 			t.Errorf("error %v, %d losses told, %d rooms kept; want an error and nothing else", err, told, rooms)
@@ -113,7 +114,7 @@ func TestALossBesideAnotherHoldIsToldWithItsReason(t *testing.T) {
 		c := x.Client(relock.Trace(relock.Hooks{Lost: func(e relock.Event) { told = append(told, e.Err) }}))
 		outer := acquire(t, c.NewLock("a"), x.By("me"))
 		h := acquire(t, c.NewLock("a", relock.NoWatchdog(), relock.TTL(time.Second)), x.By("me"))
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		synctest.Wait()
 		if len(told) != 1 || !errors.Is(told[0], relock.ErrLost) {
 			t.Errorf("the hook was told of %v, want one ErrLost", told)
@@ -144,7 +145,7 @@ func TestLostHookThatDoesNotReturnKeepsNoContextOpen(t *testing.T) {
 					all, ended = append(all, h), append(ended, h.Context(t.Context()))
 				}
 				closed := lose(t, x, c)
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				for i, ctx := range ended {
 					select {
 					case <-ctx.Done():
@@ -170,7 +171,7 @@ func TestALossDuringTheAcquiredHookIsToldAfterIt(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		var told []string
 		c := x.Client(relock.Trace(relock.Hooks{
-			Acquired: func(context.Context, relock.Event) { time.Sleep(time.Minute); told = append(told, "acquired") },
+			Acquired: func(context.Context, relock.Event) { virtual.Sleep(time.Minute); told = append(told, "acquired") },
 			Lost:     func(relock.Event) { told = append(told, "lost") },
 		}))
 		l := c.NewLock("a", relock.NoWatchdog())
@@ -196,7 +197,7 @@ func TestAnUnlockThatFindsAnotherLossWaitsForNoHook(t *testing.T) {
 		x.Suspend(2 * time.Second)
 		rig.Must(t, side.Unlock())
 		rig.WantIs(t, short.Release(), relock.ErrLost)
-		time.Sleep(2 * time.Second) // the lease of the lost hold
+		virtual.Sleep(2 * time.Second) // the lease of the lost hold
 		x.Free(x.Eye.NewRWLock("a").WLocker())
 	})
 }

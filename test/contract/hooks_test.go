@@ -15,6 +15,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // record is what the hooks of one client were told.
@@ -80,7 +81,7 @@ func TestHooksFollowALockThroughItsLife(t *testing.T) {
 		r.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>")
 		rig.Must(t, l.Lock(me))
 		r.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>")
-		time.Sleep(10*time.Second + 1)
+		virtual.Sleep(10*time.Second + 1)
 		r.saw(t, "renewed a me token=true waited=0s held=0s err=<nil>")
 		rig.Must(t, l.Unlock())
 		rig.Must(t, l.Unlock())
@@ -91,7 +92,7 @@ func TestHooksFollowALockThroughItsLife(t *testing.T) {
 		waiter := rig.Beside(func() error { return l.Lock(called(t, "you")) })
 		rig.StillWaits(t, waiter)
 		r.saw(t, "waiting a you token=false waited=0s held=0s err=<nil>")
-		time.Sleep(25 * time.Second)
+		virtual.Sleep(25 * time.Second)
 		r.saw(t)
 		rig.Must(t, other.Unlock())
 		rig.Must(t, rig.Returned(t, waiter))
@@ -116,7 +117,7 @@ func TestWaitingHookIsCalledOnceForEachCall(t *testing.T) {
 		}
 		cancel()
 		r.saw(t)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		r.saw(t)
 		rig.Must(t, other.Unlock())
 		synctest.Wait()
@@ -131,7 +132,7 @@ func TestLostHookIsCalledOnceForEachHold(t *testing.T) {
 		rig.Must(t, l.Lock(called(t, "me")))
 		rig.Must(t, l.Lock(called(t, "me")))
 		r.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>", "acquired a me token=true waited=0s held=0s err=<nil>")
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		lost := "lost a me token=true waited=0s held=29.698s err=lost: its lease of 30s has ended (NoWatchdog)"
 		r.saw(t, lost, lost)
 		for range 2 {
@@ -180,7 +181,7 @@ func TestHooksMayCallTheLibrary(t *testing.T) {
 		for range 3 {
 			h, b := acquire(t, l, t.Context()), acquire(t, fixed, t.Context())
 			waiter := rig.Beside(func() error { return l.Lock(t.Context()) })
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			rig.Must(t, h.Err())
 			rig.Must(t, h.Release())
 			rig.Must(t, <-waiter)
@@ -216,8 +217,8 @@ func TestLoggerIsToldWhatGoesWrong(t *testing.T) {
 // Redis has lost the lock, and the release is the first to find that: it hears no messages.
 func TestALossIsLoggedOnceWhoeverFindsIt(t *testing.T) {
 	for who, find := range map[string]func(h *relock.Hold){
-		"the clock":   func(*relock.Hold) { time.Sleep(time.Minute) },
-		"the holder":  func(h *relock.Hold) { time.Sleep(time.Minute); _ = h.Err() },
+		"the clock":   func(*relock.Hold) { virtual.Sleep(time.Minute) },
+		"the holder":  func(h *relock.Hold) { virtual.Sleep(time.Minute); _ = h.Err() },
 		"the release": func(*relock.Hold) {},
 	} {
 		rig.Run(t, func(t *testing.T, x *rig.Lab) {
@@ -269,7 +270,7 @@ func goWrong(t *testing.T, opts ...relock.Option) {
 		}
 		// The link falls silent: go-redis itself reports a refused dial.
 		heal := link.Hole()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		heal()
 	})

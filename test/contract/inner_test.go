@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // What these tests see or bring about is no part of what users can.
@@ -64,9 +65,9 @@ func TestNothingIsLoggedUnderAMutex(t *testing.T) {
 		l = x.Client(relock.Logger(slog.New(handler))).NewLock("a", relock.TTL(time.Second))
 		rig.Must(t, l.Lock(t.Context()))
 		x.Server.FailNext(1, "LOADING", func(args []string) bool { return args[0] == "evalsha" })
-		time.Sleep(900 * time.Millisecond)
+		virtual.Sleep(900 * time.Millisecond)
 		heal := x.Server.Partition()
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		heal()
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		synctest.Wait() // the loss is told on a goroutine of its own

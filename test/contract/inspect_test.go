@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestInfoOfANameNobodyUses(t *testing.T) {
@@ -41,7 +42,7 @@ func TestInfoTellsHolderAndWaiters(t *testing.T) {
 			go func() { _ = there.Lock(x.By(name)) }()
 			synctest.Wait()
 		}
-		time.Sleep(4 * time.Second)
+		virtual.Sleep(4 * time.Second)
 		info, err := x.Lock("a").Info(t.Context())
 		rig.Must(t, err)
 		if info.Waiters != 2 || len(info.Holders) != 1 || info.Kind == "" {
@@ -68,9 +69,9 @@ func TestWaitersAreToldInOrder(t *testing.T) {
 		for i, owner := range want {
 			go func() { _ = clients[i%3].NewLock("a", relock.TTL(5*time.Second)).Lock(x.By(owner)) }()
 			synctest.Wait()
-			time.Sleep(1001 * time.Millisecond)
+			virtual.Sleep(1001 * time.Millisecond)
 		}
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.Waits(l, want...)
 		for i, w := range x.Waiters(l) {
 			joined := began.Add(time.Duration(i) * 1001 * time.Millisecond)

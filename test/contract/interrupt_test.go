@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 var errReason = errors.New("the reason")
@@ -147,7 +148,7 @@ func TestCancelledFrontOfTheLineLeavesItsPlaceToTheNext(t *testing.T) {
 		synctest.Wait()
 		next := rig.Beside(func() error { return here.Lock(t.Context()) })
 		synctest.Wait()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		before := x.Waiters(l)
 		cancel()
 		rig.WantIs(t, rig.Returned(t, front), context.Canceled)
@@ -237,7 +238,7 @@ func TestTryLockWaitsExactlyAsLongAsItWasTold(t *testing.T) {
 		}
 		long := rig.Beside(func() error { _, err := other.TryAcquire(t.Context(), math.MaxInt64); return err })
 		rig.StillWaits(t, long)
-		time.Sleep(1234 * time.Millisecond)
+		virtual.Sleep(1234 * time.Millisecond)
 		rig.Must(t, l.Unlock())
 		rig.Must(t, rig.Returned(t, long))
 		rig.Must(t, other.Unlock())
@@ -262,7 +263,7 @@ func TestTryLockTellsARedisThatDoesNotAnswerFromATakenLock(t *testing.T) {
 			}
 		}
 		heal()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.Frees("a")
 	})
 }
@@ -286,7 +287,7 @@ func TestTryLockWhoseAnswerOutlivesTheLease(t *testing.T) {
 		}
 		link.OnCommand(nil)
 		link.Latency(0)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.Frees("a")
 	})
 }

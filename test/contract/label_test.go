@@ -13,6 +13,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // labelled is a client as users make theirs, over a link of its own: it asks what it may,
@@ -53,7 +54,7 @@ func TestLabelsTellWhoHoldsAndWaits(t *testing.T) {
 		rig.Must(t, l.Lock(t.Context()))
 		waiter := rig.Beside(func() error { return there.Lock(t.Context()) })
 		rig.StillWaits(t, waiter)
-		time.Sleep(4 * time.Second)
+		virtual.Sleep(4 * time.Second)
 		if h := holder(x, "a"); h.Label != "worker of A" || h.Held != 4*time.Second {
 			t.Errorf("holder %+v, want the label of A, 4 s", h)
 		}
@@ -125,7 +126,7 @@ func TestLabelsWhoseScriptIsNotKnownHoldUpNoInfo(t *testing.T) {
 			t.Errorf("Info took %v, want no more than 1s", took)
 		}
 		rig.Must(t, held.Release())
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 	})
 }
 
@@ -157,7 +158,7 @@ func TestLabelIsStoredOnceAndKept(t *testing.T) {
 		}
 		rig.Must(t, l.Lock(t.Context()))
 		for range 12 {
-			time.Sleep(10 * time.Minute)
+			virtual.Sleep(10 * time.Minute)
 			if h := holder(x, "a"); h.Label != "A" {
 				t.Fatalf("holder %+v, want the label A", h)
 			}
@@ -166,7 +167,7 @@ func TestLabelIsStoredOnceAndKept(t *testing.T) {
 			t.Errorf("said %d times in two hours, want once in five minutes", *said)
 		}
 		rig.Must(t, l.Unlock())
-		time.Sleep(11 * time.Minute)
+		virtual.Sleep(11 * time.Minute)
 		if keys := x.Server.Direct().Keys(); len(keys) > 0 {
 			t.Errorf("keys %q are left of a client that holds nothing", keys)
 		}
@@ -180,18 +181,18 @@ func TestLabelOutlivesTheLeasesOfADeadProcess(t *testing.T) {
 		c, link := labelled(x, relock.Label("A"))
 		rig.Must(t, c.NewLock("short").Lock(t.Context()))
 		rig.Must(t, c.NewLock("long", relock.TTL(4*time.Hour)).Lock(t.Context()))
-		time.Sleep(20 * time.Minute)
+		virtual.Sleep(20 * time.Minute)
 		rig.Must(t, c.NewLock("fixed", relock.TTL(2*time.Hour), relock.NoWatchdog()).Lock(t.Context()))
 		link.Hole()
-		time.Sleep(15 * time.Second)
+		virtual.Sleep(15 * time.Second)
 		if h := holder(x, "short"); h.Label != "A" {
 			t.Errorf("holder %+v, want the label A", h)
 		}
-		time.Sleep(2*time.Hour - 20*time.Second)
+		virtual.Sleep(2*time.Hour - 20*time.Second)
 		if h := holder(x, "fixed"); h.Label != "A" {
 			t.Errorf("holder %+v, want the label A", h)
 		}
-		time.Sleep(2*time.Hour - 20*time.Minute)
+		virtual.Sleep(2*time.Hour - 20*time.Minute)
 		if h := holder(x, "long"); h.Label != "A" {
 			t.Errorf("holder %+v, want the label A", h)
 		}
@@ -207,13 +208,13 @@ func TestLabelThatWasLostIsStoredAgain(t *testing.T) {
 		if h := holder(x, "a"); h.Label != "" || h.Holds != 1 {
 			t.Errorf("holder %+v, want one without a label", h)
 		}
-		time.Sleep(5*time.Minute + 10*time.Second)
+		virtual.Sleep(5*time.Minute + 10*time.Second)
 		if h := holder(x, "a"); h.Label != "A" {
 			t.Errorf("holder %+v, want the label A", h)
 		}
 		rig.Must(t, x.Redis.Del(t.Context(), key.Label("relock", rig.ID(c))).Err())
 		link.Cut()() // it connects anew: to whom, nobody knows
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		if h := holder(x, "a"); h.Label != "A" {
 			t.Errorf("holder %+v, want the label A", h)
 		}
@@ -270,7 +271,7 @@ func TestHoldOfATicketHasNoLabel(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, _ := labelled(x, relock.Label("A"))
 		h := rig.MustAcquire(t, c.NewLock("a"))
-		time.Sleep(3 * time.Second)
+		virtual.Sleep(3 * time.Second)
 		ticket, err := h.Detach(t.Context(), time.Minute)
 		rig.Must(t, err)
 		if h := holder(x, "a"); h.Label != "" || h.Held != 3*time.Second {

@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/lua"
 )
 
@@ -103,7 +104,7 @@ func TestAQueueLeftInAnotherLayoutIsRefusedToo(t *testing.T) {
 		deadline := redis.Z{Score: -float64(time.Now().Add(time.Minute).UnixMilli()), Member: "-somebody"}
 		rig.Must(t, x.Redis.ZAdd(t.Context(), key.For("relock", "l").Queue, deadline).Err())
 		wantOtherLayout(t, "Lock", x.Lock("l").Lock(t.Context()), "2")
-		time.Sleep(2 * time.Minute)
+		virtual.Sleep(2 * time.Minute)
 		x.Frees("l")
 	})
 }
@@ -141,7 +142,7 @@ func TestWhoHeldOrWaitedBeforeAnotherLayoutChangesNothing(t *testing.T) {
 				wantOtherLayout(t, "the waiter", waiter.Err, "2")
 				<-held.Lost()
 				rig.WantIs(t, held.Release(), relock.ErrLost)
-				time.Sleep(10 * time.Second) // what is still sent in the background
+				virtual.Sleep(10 * time.Second) // what is still sent in the background
 				if after := x.Redis.HGetAll(t.Context(), key.For("relock", "l").Hash).Val(); !maps.Equal(before, after) {
 					t.Errorf("stored are %v, and were %v", after, before)
 				}

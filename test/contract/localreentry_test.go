@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // commandsDuring is how many scripts a link carries while f runs.
@@ -78,7 +79,7 @@ func TestLocalHoldIsRenewedAfterItsOuterHoldEnded(t *testing.T) {
 		l := x.Lock("a", relock.LocalReentry(), relock.TTL(time.Second))
 		outer, inner := acquire(t, l, x.By("me")), acquire(t, l, x.By("me"))
 		rig.Must(t, outer.Release())
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.Must(t, inner.Err())
 		x.Refuses(x.Lock("a"))
 		rig.Must(t, inner.Release())
@@ -180,13 +181,13 @@ func TestLocalHoldsAreLostWithTheirSession(t *testing.T) {
 		l := x.Lock("a", relock.LocalReentry(), relock.TTL(time.Second))
 		outer, inner := acquire(t, l, x.By("me")), acquire(t, l, x.By("me"))
 		heal := x.Server.Partition()
-		time.Sleep(800 * time.Millisecond)
+		virtual.Sleep(800 * time.Millisecond)
 		// Renewals fail, and little of the lease is left: no local answer any more.
 		ok, err := l.TryLock(x.By("me"), 0)
 		if ok || err == nil {
 			t.Errorf("nested hold on a lease that runs out: %v, %v", ok, err)
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		for _, h := range []*relock.Hold{outer, inner} {
 			rig.WantIs(t, h.Err(), relock.ErrLost)
 			if !rig.IsShut(h.Lost()) {
@@ -196,7 +197,7 @@ func TestLocalHoldsAreLostWithTheirSession(t *testing.T) {
 		heal()
 		rig.WantIs(t, inner.Release(), relock.ErrLost)
 		rig.WantIs(t, outer.Release(), relock.ErrLost)
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		rig.Must(t, l.Lock(x.By("me")))
 		rig.Must(t, l.Unlock())
 		x.Frees("a")

@@ -17,6 +17,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // listed are the locks that match, by name, and what went wrong with others.
@@ -61,7 +62,7 @@ func inUse(t *testing.T, x *rig.Lab) {
 		rig.Must(t, l.Unlock())
 	}
 	x.Begin(x.Lock("50% {of")).Waits()
-	time.Sleep(2 * time.Second)
+	virtual.Sleep(2 * time.Second)
 }
 
 // Whatever is held, waited for or at rest is listed, with its labels; what is free is not.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // hanging is a handler that does not return until it is let go.
@@ -53,9 +54,9 @@ func TestAHandlerOfTheLogThatHangsHoldsUpNothing(t *testing.T) {
 					rig.Must(t, x.Redis.Publish(t.Context(), channel, "a stranger's").Err())
 				}
 				heal := link.Cut()
-				time.Sleep(2800 * time.Millisecond)
+				virtual.Sleep(2800 * time.Millisecond)
 				heal()
-				time.Sleep(5 * ttl)
+				virtual.Sleep(5 * ttl)
 				if err := hold.Err(); err != nil {
 					t.Errorf("not renewed: %v", err)
 				}
@@ -63,7 +64,7 @@ func TestAHandlerOfTheLogThatHangsHoldsUpNothing(t *testing.T) {
 				synctest.Wait()
 				rig.Must(t, rig.Returned(t, waiter))
 				x.Server.FlushAll()
-				time.Sleep(ttl)
+				virtual.Sleep(ttl)
 				if err := hold.Err(); err == nil {
 					t.Error("the loss is not told")
 				}

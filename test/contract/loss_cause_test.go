@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // lostUnseen returns a hold that is lost, and of which nobody has asked: its process slept.
@@ -14,7 +15,7 @@ func lostUnseen(x *rig.Lab, l *relock.Lock) (h *relock.Hold, ctx context.Context
 	x.T.Helper()
 	h = rig.MustAcquire(x.T, l)
 	ctx = h.Context(x.T.Context())
-	time.Sleep(time.Second)
+	virtual.Sleep(time.Second)
 	x.Suspend(31 * time.Second)
 	return h, ctx
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // lose takes the lock by a hold whose lease runs out, and leaves that not unlocked.
@@ -17,7 +18,7 @@ func lose(t testing.TB, l *relock.Lock, ctx context.Context) { //nolint:revive /
 	rig.Must(t, l.Lock(ctx))
 	lost := l.Lost()
 	<-lost
-	time.Sleep(time.Second)
+	virtual.Sleep(time.Second)
 }
 
 func TestLostHoldOccupiesItsHandleForOthers(t *testing.T) {
@@ -55,7 +56,7 @@ func TestLostHoldOccupiesItsHandleForAWaiterThatIsGranted(t *testing.T) {
 		l := x.Lock("a", relock.NoWatchdog(), relock.TTL(5*time.Second))
 		rig.Must(t, l.Lock(x.By("me")))
 		you := rig.Beside(func() error { return l.Lock(x.By("you")) })
-		time.Sleep(7 * time.Second)
+		virtual.Sleep(7 * time.Second)
 		rig.StillWaits(t, you)
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		rig.Must(t, rig.Returned(t, you))
@@ -139,7 +140,7 @@ func TestALostHoldKeepsTheRoomOfItsLockUntilItIsUnlocked(t *testing.T) {
 		c := x.Client()
 		l := c.NewLock("a", relock.NoWatchdog())
 		rig.Must(t, l.Lock(t.Context()))
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		if n := rig.Rooms(c); n != 1 {
 			t.Errorf("%d rooms are kept for a lost hold, want 1", n)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // After a loss the owner got a new grant by another handle, and was not told that somebody else
@@ -42,7 +43,7 @@ func TestAnOwnerIsToldOfItsLossByAnyHandle(t *testing.T) {
 					rig.Must(t, other.Lock(t.Context())) // it held between
 					rig.Must(t, other.Unlock())
 					if known {
-						time.Sleep(11 * time.Second)
+						virtual.Sleep(11 * time.Second)
 					}
 					for _, lock := range []func(ctx context.Context) error{inner.Lock, outer.Lock} {
 						rig.WantIs(t, lock(x.By("me")), relock.ErrLost)
@@ -81,7 +82,7 @@ func TestAnOwnerLocksAgainOnceItsLostHoldHasEnded(t *testing.T) {
 					for range nested {
 						holds = append(holds, acquire(t, outer, x.By("me")))
 					}
-					time.Sleep(time.Minute)
+					virtual.Sleep(time.Minute)
 					for _, h := range holds {
 						rig.WantIs(t, inner.Lock(x.By("me")), relock.ErrLost)
 						rig.WantIs(t, end(t.Context(), h), relock.ErrLost)

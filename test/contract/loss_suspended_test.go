@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // questions are those that a holder may ask, each with the answer of who has lost the lock.
@@ -45,7 +46,7 @@ func TestSuspendedHolderIsLostAtTheFirstQuestion(t *testing.T) {
 				h := acquire(t, l, x.By("me"))
 				ctx := h.Context(x.By("me"))
 				lost := h.Lost()
-				time.Sleep(1007 * time.Millisecond) // the watchdog's sleep is not over at this instant
+				virtual.Sleep(1007 * time.Millisecond) // the watchdog's sleep is not over at this instant
 				x.Suspend(28 * time.Second)
 				rig.Must(t, h.Err())
 				x.Suspend(time.Second)
@@ -64,7 +65,7 @@ func TestSuspendedQuorumHoldIsLostAtTheFirstLookAtItsContext(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		h := take(t, newPrimaries(x, 3).lock("a"))
 		ctx := h.Context(t.Context())
-		time.Sleep(1007 * time.Millisecond) // the watchdog's sleep is not over at this instant
+		virtual.Sleep(1007 * time.Millisecond) // the watchdog's sleep is not over at this instant
 		x.Suspend(28 * time.Second)
 		rig.Must(t, ctx.Err())
 		x.Suspend(time.Second)
@@ -113,7 +114,7 @@ func TestSuspendedHolderNoticesByItself(t *testing.T) {
 		l := x.Lock("a", relock.NoWatchdog())
 		h := acquire(t, l, t.Context())
 		lost := h.Lost()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.Suspend(29 * time.Second)
 		began := time.Now()
 		<-lost

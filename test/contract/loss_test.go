@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestWatchdogKeepsAHoldForAnyTime(t *testing.T) {
@@ -18,7 +19,7 @@ func TestWatchdogKeepsAHoldForAnyTime(t *testing.T) {
 			l := x.Lock("a", relock.TTL(ttl))
 			h := acquire(t, l, t.Context())
 			for range 7 {
-				time.Sleep(ttl)
+				virtual.Sleep(ttl)
 				x.Refuses(x.Lock("a"))
 				rig.Must(t, h.Err())
 			}
@@ -54,11 +55,11 @@ func TestNoWatchdogIsGivenAFullTTLByAHandOff(t *testing.T) {
 		l, other := x.Lock("a"), x.Lock("a", relock.TTL(9*time.Second), relock.NoWatchdog())
 		rig.Must(t, l.Lock(t.Context()))
 		next := rig.Beside(func() error { return other.Lock(t.Context()) })
-		time.Sleep(2900 * time.Millisecond)
+		virtual.Sleep(2900 * time.Millisecond)
 		rig.StillWaits(t, next)
 		rig.Must(t, l.Unlock())
 		rig.Must(t, rig.Returned(t, next))
-		time.Sleep(8500 * time.Millisecond)
+		virtual.Sleep(8500 * time.Millisecond)
 		if other.HoldCount() != 1 {
 			t.Error("lost before its TTL")
 		}
@@ -76,7 +77,7 @@ func TestMaxHoldEndsRenewal(t *testing.T) {
 			t.Errorf("lost after %v, want within a TTL after 1m0s", took)
 		}
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.Frees("a")
 	})
 }
@@ -89,7 +90,7 @@ func TestGrantIsRenewedWhileAnyHoldHasAWatchdog(t *testing.T) {
 		h := acquire(t, fixed, x.By("me"))
 		rig.Must(t, kept.Lock(x.By("me")))
 		trustedFor(t, h, 30*time.Second)
-		time.Sleep(10 * time.Minute)
+		virtual.Sleep(10 * time.Minute)
 		if !rig.IsShut(h.Lost()) {
 			t.Error("a hold without a watchdog is not lost after its TTL")
 		}
@@ -106,12 +107,12 @@ func TestFailedRenewalIsRetriedUntilTheTrustEnds(t *testing.T) {
 		c, link := x.Linked()
 		l := c.NewLock("a")
 		h := acquire(t, l, t.Context())
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		heal := link.Cut()
-		time.Sleep(26 * time.Second)
+		virtual.Sleep(26 * time.Second)
 		rig.Must(t, h.Err())
 		heal()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.Must(t, h.Err())
 		if rig.IsShut(h.Lost()) {
 			t.Error("lost by a fault that was over in time")
@@ -134,7 +135,7 @@ func TestLostRepliesToRenewalsAreNoLoss(t *testing.T) {
 			}
 			return redistest.Pass
 		})
-		time.Sleep(5 * time.Minute)
+		virtual.Sleep(5 * time.Minute)
 		if n := renewals.Load(); n < 20 {
 			t.Errorf("%d renewals", n)
 		}
@@ -153,7 +154,7 @@ func TestHolderBehindAPartitionKnowsBeforeAnybodyElseHolds(t *testing.T) {
 			h := acquire(t, l, t.Context())
 			ctx := h.Context(t.Context())
 			next := rig.Beside(func() error { return other.Lock(t.Context()) })
-			time.Sleep(time.Duration(at)*271*time.Millisecond + 17)
+			virtual.Sleep(time.Duration(at)*271*time.Millisecond + 17)
 			cuts := []func() func(){link.Cut, link.Hole}
 			heal := cuts[at%2]()
 			rig.Must(t, <-next)
@@ -166,7 +167,7 @@ func TestHolderBehindAPartitionKnowsBeforeAnybodyElseHolds(t *testing.T) {
 				t.Error("another holds, and HoldCount is 1")
 			}
 			heal()
-			time.Sleep(10 * time.Second)
+			virtual.Sleep(10 * time.Second)
 			x.Refuses(x.Lock("a"))
 			rig.WantIs(t, l.Unlock(), relock.ErrLost)
 			x.Refuses(x.Lock("a"))

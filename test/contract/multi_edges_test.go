@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Each Unlock ends one success, and what was lost comes first.
@@ -201,9 +202,9 @@ func TestAMultiWaitsForNoRestOfItsOwn(t *testing.T) {
 		second := acquire(t, x.Lock("b"), t.Context())
 		m := relock.NewMulti(c.NewLock("a", relock.AtLeast(time.Hour), relock.NoWatchdog(), relock.TTL(5*time.Second)), c.NewLock("b"))
 		all := rig.Beside(func() error { return m.Lock(t.Context()) })
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		rig.End(t, second)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, rig.Returned(t, all))
 		rig.Must(t, m.Unlock())
 		if got, err := x.Lock("a").TryLock(t.Context(), 0); got || err != nil { // a call has had it: now it rests
@@ -216,7 +217,7 @@ func TestAMultiWaitsForNoRestOfItsOwn(t *testing.T) {
 func TestAMultiTriesNothingOnceItsWaitIsOver(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		slow := 60 * time.Millisecond
-		near := x.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) { time.Sleep(slow) }}))
+		near := x.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) { virtual.Sleep(slow) }}))
 		far, link := x.Linked()
 		rig.Must(t, far.NewLock("warm").Do(t.Context(), func(context.Context) error { return nil }))
 		link.OnCommand(func(redistest.Command) redistest.Verdict { return redistest.Lose })
@@ -232,7 +233,7 @@ func TestAMultiTriesNothingOnceItsWaitIsOver(t *testing.T) {
 // The first lock was had when the wait ended: it was taken by nobody that the call knows of, and Redis has answered.
 func TestAMultiWhoseWaitEndsBetweenTwoLocksIsNotAcquired(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		near := x.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) { time.Sleep(60 * time.Millisecond) }}))
+		near := x.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) { virtual.Sleep(60 * time.Millisecond) }}))
 		got, err := relock.NewMulti(near.NewLock("a"), near.NewLock("b")).TryLock(t.Context(), 50*time.Millisecond)
 		if got || err != nil {
 			t.Errorf("TryLock = %v, %v, want false, nil", got, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestMultiHoldsAllItsLocksOrNone(t *testing.T) {
@@ -77,7 +78,7 @@ func TestMultiGivesBackWhenItsContextEnds(t *testing.T) {
 			t.Errorf("took %v, want the second that the context lasts", took)
 		}
 		(<-heal)()
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		x.Frees("a")
 		rig.Must(t, b.Unlock())
 	})
@@ -130,7 +131,7 @@ func (inside jobs) take(ctx context.Context, c *relock.Client, mine []int) error
 			}
 			defer inside[n].Add(-1)
 		}
-		time.Sleep(3 * time.Millisecond)
+		virtual.Sleep(3 * time.Millisecond)
 		return err
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The client is closed while a Multi that has one lock waits for the next.
@@ -35,7 +36,7 @@ func TestAMultiWaitsForNoRestOfWhatItLostDuringAHook(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		slow := 10 * time.Second
 		c := x.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) {
-			time.Sleep(slow)
+			virtual.Sleep(slow)
 			slow = 0
 		}}))
 		m := relock.NewMulti(c.NewLock("a", relock.AtLeast(time.Hour), relock.NoWatchdog(), relock.TTL(5*time.Second)), c.NewLock("b"))

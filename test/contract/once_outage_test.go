@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // outageAfter has the reply to the next of a script lost, and all that is sent after it until the
@@ -38,9 +39,9 @@ func TestOnceThatFailedSpendsNothingThoughRedisIsAwayForLong(t *testing.T) {
 		if ran, err := c.Once(t.Context(), "l", 24*time.Hour, nothing, relock.TTL(10*time.Second)); ran || err == nil {
 			t.Fatalf("ran %v, error %v, want an error", ran, err)
 		}
-		time.Sleep(30 * time.Minute)
+		virtual.Sleep(30 * time.Minute)
 		heal()
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		if ran, err := x.Client().Once(t.Context(), "l", 24*time.Hour, nothing); !ran || err != nil {
 			t.Errorf("after the outage: ran %v, error %v", ran, err)
 		}
@@ -56,7 +57,7 @@ func TestShutdownWaitsNoLongerForARestThanForALease(t *testing.T) {
 		if had, err := c.NewLock("l", relock.AtLeast(time.Hour), relock.TTL(10*time.Second)).TryLock(t.Context(), 0); had || err == nil {
 			t.Fatalf("had %v, error %v, want an error", had, err)
 		}
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		began := x.Now()
 		rig.Must(t, c.Shutdown(t.Context()))
 		if took := x.Now() - began; took > 10*time.Second {

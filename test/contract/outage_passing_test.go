@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // diskFull is what a server says that cannot write its snapshot, until it can again.
@@ -27,7 +28,7 @@ func TestAFullDiskIsWaitedOut(t *testing.T) {
 		waiter := rig.Beside(func() error { return other.Lock(t.Context()) })
 		rig.StillWaits(t, waiter)
 		full(4)
-		time.Sleep(25 * time.Second) // renewals and heartbeats are due every 10 s
+		virtual.Sleep(25 * time.Second) // renewals and heartbeats are due every 10 s
 		rig.StillWaits(t, waiter)
 		full(4)
 		rig.Must(t, l.Unlock())

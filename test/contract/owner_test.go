@@ -11,6 +11,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // TestNamedOwnerReentersFromAnywhere takes one lock three times: by one handle,
@@ -124,7 +125,7 @@ func TestGoroutinesOfOneOwnerAreInsideTogetherAndOthersAreNot(t *testing.T) {
 						return
 					}
 					most.Store(max(most.Load(), inside.Add(1)))
-					time.Sleep(time.Second)
+					virtual.Sleep(time.Second)
 					inside.Add(-1)
 					if err := l.Unlock(); err != nil {
 						t.Error(err)
@@ -160,7 +161,7 @@ func TestGoroutinesThatShareAHandleExcludeEachOther(t *testing.T) {
 					if inside++; inside != 1 {
 						t.Errorf("%d inside", inside)
 					}
-					time.Sleep(1_300 * time.Microsecond)
+					virtual.Sleep(1_300 * time.Microsecond)
 					inside--
 					total++
 					if err := l.Unlock(); err != nil {
@@ -259,15 +260,15 @@ func TestHoldsOfADeadProcessEndAlone(t *testing.T) {
 		dying := x.Client()
 		alive, dead := x.Lock("a"), dying.NewLock("a")
 		rig.Must(t, alive.Lock(x.By("me")))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, dead.Lock(x.By("me")))
 		rig.Must(t, dying.Close())
 		x.Holders(alive, "me", 2)
-		time.Sleep(29 * time.Second)
+		virtual.Sleep(29 * time.Second)
 		x.Holders(alive, "me", 2)
-		time.Sleep(1001 * time.Millisecond)
+		virtual.Sleep(1001 * time.Millisecond)
 		x.Holders(alive, "me", 1)
-		time.Sleep(3 * time.Minute)
+		virtual.Sleep(3 * time.Minute)
 		x.Refuses(x.Lock("a"))
 		rig.Must(t, alive.Unlock())
 		x.Frees("a")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Fails when the function is looked at only once the lock is held: a lock that is taken would hide that it is nil.
@@ -49,13 +50,13 @@ func TestHeldOfAHookIsOfTheHoldAndNotOfItsGrant(t *testing.T) {
 		var r record
 		l, me := x.Client(r.trace()).NewLock("a"), called(t, "me")
 		rig.Must(t, l.Lock(me))
-		time.Sleep(3 * time.Second)
+		virtual.Sleep(3 * time.Second)
 		rig.Must(t, l.Lock(me))
 		acquired := "acquired a me token=true waited=0s held=0s err=<nil>"
 		r.saw(t, acquired, acquired)
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		rig.Must(t, l.Unlock())
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, l.Unlock())
 		r.saw(t, "released a me token=true waited=0s held=2s err=<nil>", "released a me token=true waited=0s held=6s err=<nil>")
 	})
@@ -78,7 +79,7 @@ func TestALongQueueIsReadBeyondItsDead(t *testing.T) {
 			}
 			raw.Ask(fmt.Sprintf("%022d", i), owner, ttl, 1, 0)
 		}
-		time.Sleep(6 * time.Second)
+		virtual.Sleep(6 * time.Second)
 		x.Waits(x.Lock("l"), want...)
 		rig.End(t, held)
 	})

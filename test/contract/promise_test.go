@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A signalled waiter stands in the queue when its client ends.
@@ -215,7 +216,7 @@ func TestTryLockDoesNotOvertakeALiveWaiterBehindManyDead(t *testing.T) {
 					raw.Ask(fmt.Sprintf("%022d", i), fmt.Sprint("~", i), 5*time.Second, 1, 0)
 				}
 				raw.Ask(rig.NonceOf('L'), "~live", time.Minute, 1, 0)
-				time.Sleep(6 * time.Second)
+				virtual.Sleep(6 * time.Second)
 				if got, err := x.Lock("l").TryLock(t.Context(), 0); got || err != nil {
 					t.Errorf("TryLock = %v, %v, want false: a live waiter comes first", got, err)
 				}

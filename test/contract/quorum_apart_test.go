@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // on returns a quorum with one client for each of those servers, and the links of the clients.
@@ -44,7 +45,7 @@ func TestQuorumOfClientsOfOneServerSaysSo(t *testing.T) {
 						t.Error("held by one server")
 					}
 					rig.WantIs(t, q.NewLock("b").Lock(ctx), relock.ErrInvalidOption)
-					time.Sleep(time.Second)
+					virtual.Sleep(time.Second)
 					own := x.ClientOver(p.all[row.servers[1]].Client(t))
 					if got, err := own.NewLock("a", relock.Fair()).TryLock(t.Context(), 0); !got || err != nil {
 						t.Errorf("what was refused is left: %v, %v", got, err)
@@ -66,7 +67,7 @@ func TestQuorumOfServersOfTheirOwnIsNotTakenForOneServer(t *testing.T) {
 		for _, q := range []*relock.Quorum{a, b, a, b} {
 			go func() {
 				for range 5 {
-					if err := q.NewLock("a").Do(t.Context(), func(ctx context.Context) error { time.Sleep(time.Millisecond); return ctx.Err() }); err != nil {
+					if err := q.NewLock("a").Do(t.Context(), func(ctx context.Context) error { virtual.Sleep(time.Millisecond); return ctx.Err() }); err != nil {
 						done <- err
 						return
 					}

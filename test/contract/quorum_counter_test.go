@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The first majority has the primary whose clock is fast, and the next one, after the time for which
@@ -27,7 +28,7 @@ func TestQuorumTokensGrowThoughTheFastClockIsGoneForLong(t *testing.T) {
 		"a rest that is over": func(x *rig.Lab, c *relock.Client) {
 			h, err := c.NewLock("a", relock.Fair(), relock.AtLeast(time.Second)).Acquire(x.T.Context())
 			rig.Must(x.T, err)
-			time.Sleep(2 * time.Second)
+			virtual.Sleep(2 * time.Second)
 			rig.Must(x.T, h.Release())
 		},
 		"a waiter who gives up": func(x *rig.Lab, c *relock.Client) {
@@ -62,12 +63,12 @@ func TestQuorumTokensGrowThoughTheFastClockIsGoneForLong(t *testing.T) {
 				rig.Must(t, first.Release())
 				heal()
 				between(x, x.ClientOver(p.all[1].Client(t), relock.TokenKeep(keep)))
-				time.Sleep(ahead / 2) // no hold keeps the counter meanwhile
+				virtual.Sleep(ahead / 2) // no hold keeps the counter meanwhile
 				links[2].Hole()
 				second := take(t, l)
 				rig.WantLater(t, first.Token(), second.Token())
 				rig.Must(t, second.Release())
-				time.Sleep(ahead) // the clock of the second has passed its counter
+				virtual.Sleep(ahead) // the clock of the second has passed its counter
 				third := take(t, l)
 				rig.WantLater(t, second.Token(), third.Token())
 				rig.Must(t, third.Release())
@@ -98,7 +99,7 @@ func TestRaisedCounterIsForgottenOnceTheClockHasPassedIt(t *testing.T) {
 			after time.Duration
 			keys  int
 		}{{ahead, 1}, {2 * keep, 0}} {
-			time.Sleep(at.after)
+			virtual.Sleep(at.after)
 			names, err := raw.Keys(t.Context(), "relock:*").Result()
 			rig.Must(t, err)
 			hashes := 0

@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/internal/wire"
 )
 
@@ -199,7 +200,7 @@ func TestQuorumPairsKeepTheirConnections(t *testing.T) {
 			}
 			rig.Must(t, l.Lock(t.Context()))
 			rig.Must(t, l.Unlock())
-			time.Sleep(100 * time.Millisecond)
+			virtual.Sleep(100 * time.Millisecond)
 		}
 		if n := links[2].Dials() - before; n > 1 {
 			t.Errorf("%d connections were made in 19 pairs", n)
@@ -218,7 +219,7 @@ func TestQuorumHoldHasTheOwnerOfItsTokenThroughout(t *testing.T) {
 		}
 		for _, srv := range p.all {
 			srv.FlushAll()
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			rig.Must(t, h.Err())
 			if h.Owner() != owner {
 				t.Errorf("owner %q, want %q", h.Owner(), owner)
@@ -240,7 +241,7 @@ func TestQuorumTokenOfANestedHoldIsTheOuterOnesWhateverTheDate(t *testing.T) {
 			q, links := p.process()
 			outer, err := q.NewLock("a").Acquire(x.By("me"))
 			rig.Must(t, err)
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			inner, err := q.NewLock("a").Acquire(x.By("me"))
 			rig.Must(t, err)
 			if inner.Token() != outer.Token() || inner.Owner() != "me" {
@@ -257,7 +258,7 @@ func TestQuorumTokenOfANestedHoldIsTheOuterOnesWhateverTheDate(t *testing.T) {
 				}
 				rig.Must(t, next.Release())
 				heal()
-				time.Sleep(10 * time.Second)
+				virtual.Sleep(10 * time.Second)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // forces ends the hold on one primary, as an operator does.
@@ -34,8 +35,8 @@ func TestQuorumHoldEndsOnceAMajorityWasForced(t *testing.T) {
 				ends := h.Context(t.Context())
 				synctest.Wait()
 				p.forces(0)
-				time.Sleep(5 * time.Minute) // the time between two forces does not matter
-				rig.Must(t, h.Err())        // a minority is no loss
+				virtual.Sleep(5 * time.Minute) // the time between two forces does not matter
+				rig.Must(t, h.Err())           // a minority is no loss
 				p.forces(2)
 				synctest.Wait()
 				rig.WantIs(t, h.Err(), relock.ErrLost)
@@ -46,7 +47,7 @@ func TestQuorumHoldEndsOnceAMajorityWasForced(t *testing.T) {
 				}
 				rig.WantLater(t, h.Token(), next.Token())
 				rig.WantIs(t, h.Release(), relock.ErrLost)
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				rig.Must(t, next.Unlock())
 			})
 		})
@@ -66,7 +67,7 @@ func TestQuorumHoldEndsOnceAMajorityWasForcedTogetherThoughMessagesAreLost(t *te
 		}
 		p.forces(0)
 		p.forces(2)
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		rig.WantIs(t, h.Err(), relock.ErrLost)
 		next := p.lock("a")
 		if got, err := next.TryLock(t.Context(), time.Second); !got || err != nil {

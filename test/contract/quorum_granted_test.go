@@ -6,6 +6,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // quorumGrantedBeside has a QuorumLock held by one call when its primaries lose their data, and
@@ -25,13 +26,13 @@ func quorumGrantedBeside(t *testing.T, f func(x *rig.Lab, l, other *relock.Quoru
 					return func() error { return l.Lock(ctx) }
 				}
 				rig.Must(t, lock(owners[0])())
-				time.Sleep(5 * time.Second)
+				virtual.Sleep(5 * time.Second)
 				second := rig.Beside(lock(owners[1]))
-				time.Sleep(6 * time.Second) // the first hold has been renewed at 10 s
+				virtual.Sleep(6 * time.Second) // the first hold has been renewed at 10 s
 				for _, srv := range p.all {
 					rig.Must(t, srv.Client(t).FlushAll(t.Context()).Err())
 				}
-				time.Sleep(7 * time.Second)
+				virtual.Sleep(7 * time.Second)
 				f(x, l, other, second)
 			})
 		})

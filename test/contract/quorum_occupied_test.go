@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // loseQuorum takes l for owner and has it lost, by a majority of its primaries.
@@ -50,7 +51,7 @@ func TestLostQuorumHoldOccupiesItsHandle(t *testing.T) {
 		rig.WantIs(t, l.Lock(ctx), context.DeadlineExceeded)
 
 		next := rig.Beside(func() error { return l.Lock(t.Context()) })
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		rig.StillWaits(t, next)
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		rig.Must(t, rig.Returned(t, next))
@@ -65,9 +66,9 @@ func TestQuorumGrantForAnOccupiedHandleIsGivenBack(t *testing.T) {
 		l, elsewhere := p.lock("a", relock.NoWatchdog()), p.lock("a")
 		rig.Must(t, l.Lock(t.Context()))
 		next := rig.Beside(func() error { return l.Lock(t.Context()) })
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		removeQuorum(x, p, "a")
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.StillWaits(t, next)
 		h := take(t, elsewhere)
 		rig.Must(t, h.Release())
@@ -113,7 +114,7 @@ func TestOccupiedQuorumWithClosedClientsIsClosed(t *testing.T) {
 		for _, c := range clients[:2] {
 			rig.Must(t, c.Close())
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.WantIs(t, rig.Returned(t, waits), relock.ErrClosed)
 		rig.WantIs(t, l.Lock(t.Context()), relock.ErrClosed)
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)

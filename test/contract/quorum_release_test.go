@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Two primaries of three lose their data, of which nobody is told before the next renewal.
@@ -60,7 +61,7 @@ func TestQuorumReleaseHearsWhetherItsMajorityWasGone(t *testing.T) {
 		for lost := 1; lost <= 2; lost++ {
 			q, links := p.process()
 			h := take(t, q.NewLock("a"))
-			time.Sleep(time.Second) // all are had
+			virtual.Sleep(time.Second) // all are had
 			for i, srv := range p.all[:lost] {
 				srv.FlushAll()
 				links[i].Latency(10 * time.Millisecond)

@@ -13,6 +13,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // primaries are servers in virtual time that know nothing of each other.
@@ -87,9 +88,9 @@ func TestQuorumOutlivesAMinority(t *testing.T) {
 		q, links := p.process()
 		l := q.NewLock("a")
 		h := take(t, l)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		heal := []func(){links[0].Hole(), links[3].Cut()}
-		time.Sleep(2 * time.Minute)
+		virtual.Sleep(2 * time.Minute)
 		rig.Must(t, h.Err())
 		rig.Must(t, h.Release())
 		began := x.Now()
@@ -100,10 +101,10 @@ func TestQuorumOutlivesAMinority(t *testing.T) {
 		for _, f := range heal {
 			f()
 		}
-		time.Sleep(time.Minute) // those that have come back are taken again
+		virtual.Sleep(time.Minute) // those that have come back are taken again
 		links[1].Cut()
 		links[2].Hole()
-		time.Sleep(2 * time.Minute)
+		virtual.Sleep(2 * time.Minute)
 		rig.Must(t, h.Err())
 		loses(t, h, links[4])
 		_, err := l.TryLock(t.Context(), time.Second)
@@ -119,7 +120,7 @@ func loses(t *testing.T, h *relock.QuorumHold, last *redistest.Link) {
 	t.Helper()
 	ctx, lost := h.Context(t.Context()), h.Lost()
 	last.Hole()
-	time.Sleep(15 * time.Second) // the others have been renewed since, the last one not
+	virtual.Sleep(15 * time.Second) // the others have been renewed since, the last one not
 	until := h.TrustedUntil()
 	<-lost
 	if late := time.Since(until); late < 0 || late > time.Second {
@@ -149,7 +150,7 @@ func TestQuorumSettlesSplitVotesInFiveRoundTrips(t *testing.T) {
 		}
 		var took []time.Duration
 		for range rounds {
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			took = append(took, contend(t, locks))
 		}
 		slices.Sort(took)
@@ -173,7 +174,7 @@ func contend(t *testing.T, locks []*relock.QuorumLock) time.Duration {
 				if inside++; inside != 1 {
 					t.Error("two hold")
 				}
-				time.Sleep(50 * time.Millisecond)
+				virtual.Sleep(50 * time.Millisecond)
 				inside--
 				return ctx.Err()
 			})
@@ -200,11 +201,11 @@ func TestQuorumTokensGrowThoughClocksDiffer(t *testing.T) {
 			h := take(t, q.NewLock("a"))
 			rig.WantLater(t, last, h.Token())
 			last = h.Token()
-			time.Sleep(3 * time.Second)
+			virtual.Sleep(3 * time.Second)
 			rig.Must(t, h.Err()) // and no lease has become another
 			rig.Must(t, h.Release())
 			heal()
-			time.Sleep(10 * time.Second)
+			virtual.Sleep(10 * time.Second)
 		}
 	})
 }
@@ -219,7 +220,7 @@ func nestedTokens(t *testing.T, late, gone int) {
 		links[late].Latency(10 * time.Millisecond)
 		outer, err := q.NewLock("a").Acquire(x.By("me"))
 		rig.Must(t, err)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		links[late].Latency(0)
 		heal := links[gone].Hole()
 		inner, err := q.NewLock("a").Acquire(x.By("me"))
@@ -278,7 +279,7 @@ func TestQuorumOutlivesLostDataOneByOne(t *testing.T) {
 		for range 2 {
 			for _, srv := range p.all {
 				srv.FlushAll()
-				time.Sleep(30 * time.Second)
+				virtual.Sleep(30 * time.Second)
 				rig.Must(t, h.Err())
 				if got, err := other.TryLock(t.Context(), time.Second); got || err != nil {
 					t.Fatalf("TryLock beside a holder: %v, %v", got, err)

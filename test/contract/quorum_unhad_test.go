@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // One primary is had, the others are taken, and the machine sleeps for longer than the lease: the call fails.
@@ -23,10 +24,10 @@ func TestAQuorumThatLosesWhatItHadBeforeAMajorityLeavesNoRest(t *testing.T) {
 		call := rig.Beside(func() error { return l.Lock(ctx) })
 		synctest.Wait()
 		x.Suspend(31 * time.Second)
-		time.Sleep(300 * time.Millisecond)
+		virtual.Sleep(300 * time.Millisecond)
 		cancel()
 		rig.WantIs(t, rig.Returned(t, call), context.Canceled)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		if got, err := p.alone(0, "a").TryLock(t.Context(), 0); !got || err != nil {
 			t.Errorf("TryLock = %v, %v; want that the name does not rest", got, err)
 		}
@@ -39,10 +40,10 @@ func TestAQuorumIsAcquiredOnceThoughPrimariesAreTakenAgain(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		p := newPrimaries(x, 3)
 		h := take(t, p.lock("a", relock.AtLeast(time.Minute)))
-		time.Sleep(2 * time.Minute)
+		virtual.Sleep(2 * time.Minute)
 		for _, srv := range p.all[:2] {
 			srv.FlushAll()
-			time.Sleep(15 * time.Second)
+			virtual.Sleep(15 * time.Second)
 			rig.Must(t, h.Err())
 		}
 		rig.Must(t, h.Release())

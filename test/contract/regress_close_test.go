@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A nested unlock waits for a silent server, and has the turn to speak for its
@@ -28,7 +29,7 @@ func TestReentryThatWaitsForTheTurnEndsWithClose(t *testing.T) {
 		reentry := rig.Beside(func() error { return l.Lock(ctx) })
 		rig.StillWaits(t, reentry)
 		closed := rig.Beside(c.Close)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.WantIs(t, rig.Returned(t, reentry), relock.ErrClosed)
 		rig.Must(t, rig.Returned(t, closed))
 		rig.Returned(t, unlock) //nolint:errcheck // of a closed client, whatever it says
@@ -52,7 +53,7 @@ func TestDowngradeThatWaitsForTheTurnEndsWithClose(t *testing.T) {
 		downgrade := rig.Beside(func() error { return rw.Downgrade(ctx) })
 		rig.StillWaits(t, downgrade)
 		closed := rig.Beside(c.Close)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.WantIs(t, rig.Returned(t, downgrade), relock.ErrLost)
 		rig.Must(t, rig.Returned(t, closed))
 		rig.Returned(t, unlock) //nolint:errcheck // of a closed client, whatever it says
@@ -94,7 +95,7 @@ func deaf(t *testing.T, x *rig.Lab) (c *relock.Client, call <-chan error) {
 		return redistest.Pass
 	})
 	call = rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
-	time.Sleep(time.Second)
+	virtual.Sleep(time.Second)
 	rig.StillWaits(t, call)
 	return c, call
 }

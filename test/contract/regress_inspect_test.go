@@ -13,6 +13,7 @@ import (
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/script"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/lua"
 )
 
@@ -41,7 +42,7 @@ func TestInspectionThatIsCutShortSaysByWhat(t *testing.T) {
 			_, err := c.NewLock("a").Info(t.Context())
 			return err
 		})
-		time.Sleep(3 * time.Millisecond)
+		virtual.Sleep(3 * time.Millisecond)
 		rig.StillWaits(t, call)
 		rig.Must(t, c.Close())
 		rig.WantIs(t, rig.Returned(t, call), relock.ErrClosed)

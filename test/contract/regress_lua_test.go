@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Two requests of one owner wait, the first dies, and the holder too. The first
@@ -29,7 +30,7 @@ func TestQueueIsServedAfterAWaiterWasDroppedTwice(t *testing.T) {
 		r.Ask(rig.NonceOf('1'), "w", 100*time.Millisecond, 1, 0)
 		r.Ask(rig.NonceOf('2'), "w", 30*time.Second, 1, 0)
 		r.Ask(rig.NonceOf('z'), "~z", 30*time.Second, 1, 0)
-		time.Sleep(200 * time.Millisecond)
+		virtual.Sleep(200 * time.Millisecond)
 		r.Ask(rig.NonceOf('1'), "w", 100*time.Millisecond, 2, 0)
 		r.Release(rig.NonceOf('1'), "w", 0)
 		r.Release(rig.NonceOf('2'), "w", 0)

@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Redis cannot be reached from before the release until long after the lease.
@@ -22,7 +23,7 @@ func TestReleaseThatNeverSucceedsLeavesNothing(t *testing.T) {
 		rig.Must(t, l.Lock(t.Context()))
 		heal := x.Server.Partition()
 		rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		if left := rig.Remains(c); left != "" {
 			t.Errorf("%s a minute after a lease of 1 s", left)
 		}
@@ -60,7 +61,7 @@ func TestRefusedReleaseIsToldAtOnce(t *testing.T) {
 			if !mentions(err, text[:6]) || time.Since(began) > 0 {
 				t.Errorf("%v after %v, want %s at once", err, time.Since(began), text)
 			}
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			if n := releases() - before; n != 1 {
 				t.Errorf("asked %d times", n)
 			}
@@ -86,7 +87,7 @@ func TestSecondOfTwoNestedUnlocksAfterALossIsLostToo(t *testing.T) {
 		x.Server.FlushAll()
 		link.Latency(5 * time.Millisecond)
 		first := rig.Beside(holds[0].Release)
-		time.Sleep(time.Millisecond)
+		virtual.Sleep(time.Millisecond)
 		second := rig.Beside(holds[1].Release)
 		rig.WantIs(t, <-first, relock.ErrLost)
 		rig.WantIs(t, <-second, relock.ErrLost)
@@ -114,14 +115,14 @@ func TestCallEndsWithItsContextThoughItHasAGrantToGiveBack(t *testing.T) {
 			}
 			return redistest.Pass
 		})
-		time.Sleep(time.Millisecond)
+		virtual.Sleep(time.Millisecond)
 		rig.Must(t, holder.Unlock())
 		rig.WantIs(t, <-call, context.DeadlineExceeded)
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("the call took %v, want its context's 2s", took)
 		}
 		link.OnCommand(nil)
-		time.Sleep(30 * time.Second)
+		virtual.Sleep(30 * time.Second)
 		x.Frees("a")
 	})
 }
@@ -175,7 +176,7 @@ func TestCallEndsWithItsContextThoughItsHandleIsOccupied(t *testing.T) {
 		})
 		_, err := x.Lock("a").ForceUnlock(t.Context())
 		rig.Must(t, err)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.Refuses(x.Lock("a")) // it has been given back, and Redis has not heard of that
 		rig.WantIs(t, <-call, context.DeadlineExceeded)
 		if took := time.Since(began); took != 2*time.Second {
@@ -183,7 +184,7 @@ func TestCallEndsWithItsContextThoughItsHandleIsOccupied(t *testing.T) {
 		}
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 		link.OnCommand(nil)
-		time.Sleep(30 * time.Second)
+		virtual.Sleep(30 * time.Second)
 		x.Frees("a")
 	})
 }
@@ -197,7 +198,7 @@ func TestReleaseThatArrivesAfterTheLeaseSaysSo(t *testing.T) {
 		arrive := make(chan struct{})
 		late := func(l *relock.Lock, meanwhile func()) error {
 			rig.Must(t, l.Lock(t.Context()))
-			time.Sleep(1600 * time.Millisecond)
+			virtual.Sleep(1600 * time.Millisecond)
 			arrive = make(chan struct{})
 			link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
 				if rig.Runs(cmd, "release") {
@@ -206,7 +207,7 @@ func TestReleaseThatArrivesAfterTheLeaseSaysSo(t *testing.T) {
 				return redistest.Pass
 			})
 			unlock := rig.Beside(l.Unlock)
-			time.Sleep(500 * time.Millisecond)
+			virtual.Sleep(500 * time.Millisecond)
 			meanwhile()
 			close(arrive)
 			return <-unlock

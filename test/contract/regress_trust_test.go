@@ -7,6 +7,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Renewals fail, and the machine sleeps for 3 s, so that trust ends on one of its
@@ -22,7 +23,7 @@ func TestLostClosesOnTimeByEitherClock(t *testing.T) {
 			holds = append(holds, acquire(t, l, t.Context()))
 		}
 		x.Server.Partition()
-		time.Sleep(4 * time.Second)
+		virtual.Sleep(4 * time.Second)
 		end := holds[0].TrustedUntil().Add(-3 * time.Second)
 		x.Suspend(3 * time.Second)
 		for _, h := range holds {

@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The tests in regress_*_test.go are defects that a review of the code has found.
@@ -35,13 +36,13 @@ func TestGrantThatOvertakesAHeartbeatsReplyIsRenewed(t *testing.T) {
 			}
 			return redistest.Pass
 		})
-		time.Sleep(1070 * time.Millisecond)
+		virtual.Sleep(1070 * time.Millisecond)
 		rig.Must(t, holder.Unlock())
 		rig.Must(t, rig.Returned(t, waiter))
-		time.Sleep(20 * time.Millisecond)
+		virtual.Sleep(20 * time.Millisecond)
 		close(gate)
 		link.OnCommand(nil)
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		wantHolds(t, l, 1)
 		rig.Must(t, l.Unlock())
 	})
@@ -60,9 +61,9 @@ func TestWaiterAsksAgainAfterAGrantThatCameTooLate(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		waiter := rig.Beside(func() error { return l.Lock(ctx) })
-		time.Sleep(900 * time.Millisecond)
+		virtual.Sleep(900 * time.Millisecond)
 		link.Latency(20 * time.Millisecond)
-		time.Sleep(130 * time.Millisecond)
+		virtual.Sleep(130 * time.Millisecond)
 		rig.StillWaits(t, waiter)
 		x.Suspend(3 * time.Second)
 		rig.Must(t, <-waiter)
@@ -81,11 +82,11 @@ func TestHeartbeatsDoNotSpinAfterASuspension(t *testing.T) {
 		link.Latency(time.Millisecond)
 		rig.Must(t, holder.Lock(t.Context()))
 		waiter := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
-		time.Sleep(300 * time.Millisecond)
+		virtual.Sleep(300 * time.Millisecond)
 		rig.StillWaits(t, waiter)
 		before := acquires(link)
 		x.Suspend(9500 * time.Millisecond)
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		if n := acquires(link) - before; n < 1 || n > 3 {
 			t.Errorf("%d heartbeats in the 5 s after a suspension that made one due", n)
 		}
@@ -115,7 +116,7 @@ func TestFrequentHeartbeatsDoNotHideADeafInbox(t *testing.T) {
 		waiter := rig.Beside(func() error { return c.NewLock("a", relock.TTL(2*time.Second)).Lock(t.Context()) })
 		rig.StillWaits(t, waiter)
 		link.HoleSubscribers()
-		time.Sleep(20*time.Second + 101*time.Millisecond)
+		virtual.Sleep(20*time.Second + 101*time.Millisecond)
 		rig.Must(t, holder.Unlock())
 		rig.Must(t, rig.Returned(t, waiter))
 	})
@@ -162,7 +163,7 @@ func TestNoWatchdogHasItsFullTTLThoughTheGrantMessageWasLost(t *testing.T) {
 		})
 		synctest.Wait()
 		link.HoleSubscribers()
-		time.Sleep(11 * time.Millisecond)
+		virtual.Sleep(11 * time.Millisecond)
 		rig.Must(t, holder.Unlock())
 		rig.Must(t, <-waiter)
 		h := <-holds
@@ -221,13 +222,13 @@ func TestAnswerOlderThanTheReleaseReleasesNothingAgain(t *testing.T) {
 			if sent("acquire") > asked {
 				break
 			}
-			time.Sleep(time.Millisecond)
+			virtual.Sleep(time.Millisecond)
 		}
-		time.Sleep(30 * time.Millisecond) // the answer is under way
+		virtual.Sleep(30 * time.Millisecond) // the answer is under way
 		link.Latency(0)
 		rig.Must(t, l.Unlock())
 		rig.Must(t, rig.Returned(t, other))
-		time.Sleep(100 * time.Millisecond)
+		virtual.Sleep(100 * time.Millisecond)
 		if n := sent("release"); n != 1 {
 			t.Errorf("%d releases of one hold", n)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A follower answers WAIT for replicas that the embedded server does not have, in
@@ -44,7 +45,7 @@ func (f *follower) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 			f.mu.Unlock()
 			if slow {
 				ms, _ := args[2].(int64)
-				time.Sleep(time.Millisecond * time.Duration(ms))
+				virtual.Sleep(time.Millisecond * time.Duration(ms))
 			}
 			cmd.(interface{ SetVal(v any) }).SetVal(acks)
 		}
@@ -87,10 +88,10 @@ func TestGrantThatAHeartbeatFindsCountsWhenReplicasHaveIt(t *testing.T) {
 			rig.StillWaits(t, waiter)
 			f.set(acks, false)
 			link.HoleSubscribers()
-			time.Sleep(101 * time.Millisecond)
+			virtual.Sleep(101 * time.Millisecond)
 			rig.Must(t, holder.Unlock())
 			rig.StillWaits(t, waiter)
-			time.Sleep(15 * time.Second)
+			virtual.Sleep(15 * time.Second)
 			err := rig.Returned(t, waiter)
 			if len(f.said()) == 0 {
 				t.Error("no replica was asked about the grant")
@@ -116,7 +117,7 @@ func TestRenewalsThatWaitForReplicasDelayNobody(t *testing.T) {
 		quick := acquire(t, c.NewLock("quick", relock.TTL(2*time.Second)), t.Context())
 		f.set(1, true)
 		for range 120 {
-			time.Sleep(500 * time.Millisecond)
+			virtual.Sleep(500 * time.Millisecond)
 			rig.Must(t, quick.Err())
 			rig.Must(t, slow.Err())
 		}
@@ -139,7 +140,7 @@ func TestWaitNamesTheReplicasThatItsLockAsksFor(t *testing.T) {
 			rig.Must(t, c.NewLock(fmt.Sprint(n), opts...).Lock(t.Context()))
 		}
 		f.set(3, false)
-		time.Sleep(10*time.Second + time.Millisecond)
+		virtual.Sleep(10*time.Second + time.Millisecond)
 		got := f.said()
 		slices.Sort(got)
 		got = slices.Compact(got) // a script that is not known yet goes out twice

@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Fails when the lock goes to calls of the run that have had it, which nobody ends: their
@@ -49,11 +50,11 @@ func TestTermsOfOneProcessAreToldApart(t *testing.T) {
 		a := x.Actor()
 		near := []*candidate{campaign(t.Context(), a.NewElection("e")), campaign(t.Context(), a.NewElection("e"))}
 		far.leads(t)
-		time.Sleep(time.Second) // else there is but one token
+		virtual.Sleep(time.Second) // else there is but one token
 		far.step <- nil
 		rig.Must(t, <-far.ended)
 		for _, c := range near {
-			time.Sleep(20*time.Second + 333*time.Millisecond)
+			virtual.Sleep(20*time.Second + 333*time.Millisecond)
 			term := c.leads(t)
 			for len(told) > 1 {
 				<-told

@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A Quorum's token may be larger than the lock's own on a primary, whose counter is raised
@@ -293,7 +294,7 @@ func TestALateReleaseEndsWhatItsRunWasGrantedSince(t *testing.T) {
 		}
 		ask('1', 100*time.Millisecond)
 		ask('2', time.Minute)
-		time.Sleep(200 * time.Millisecond)
+		virtual.Sleep(200 * time.Millisecond)
 		ask('3', time.Minute) // settles: the second holds
 		r.Release(rig.NonceOf('1'), "~1", 0, rig.NonceOf('2'))
 		if got := x.Info(x.Lock("l", relock.Fair())).Holders; len(got) != 1 || got[0].Owner != "~3" {

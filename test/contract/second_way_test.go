@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // TestLossNamesReplicasOnlyWhereTheyWereTheReason: one renewal lacked replicas, a
@@ -18,12 +19,12 @@ func TestLossNamesReplicasOnlyWhereTheyWereTheReason(t *testing.T) {
 		c, link, f := follow(x, 1)
 		h := acquire(t, c.NewLock("a", relock.Replicas(1, time.Second)), t.Context())
 		f.set(0, false)
-		time.Sleep(10*time.Second + 500*time.Millisecond) // one that none has, and tries again
+		virtual.Sleep(10*time.Second + 500*time.Millisecond) // one that none has, and tries again
 		f.set(1, false)
-		time.Sleep(30 * time.Second)
+		virtual.Sleep(30 * time.Second)
 		rig.Must(t, h.Err())
 		link.Cut()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		err := h.Release()
 		rig.WantIs(t, err, relock.ErrLost)
 		rig.WantNot(t, err, relock.ErrReplicas)
@@ -39,7 +40,7 @@ func TestLongestTTLOfNestedHoldsIsRenewed(t *testing.T) {
 		outer := acquire(t, c.NewLock("a", relock.TTL(2*time.Second)), x.By("me"))
 		nested := acquire(t, c.NewLock("a", relock.TTL(time.Minute)), x.By("me"))
 		for range 10 {
-			time.Sleep(20 * time.Second)
+			virtual.Sleep(20 * time.Second)
 			info, err := c.NewLock("a").Info(t.Context())
 			rig.Must(t, err)
 			if len(info.Holders) != 1 || info.Holders[0].TTL < 35*time.Second {
@@ -81,7 +82,7 @@ func TestLostHoldIsReleasedOnceRedisIsBack(t *testing.T) {
 			return redistest.Pass
 		})
 		<-h.Lost()
-		time.Sleep(100 * time.Millisecond)
+		virtual.Sleep(100 * time.Millisecond)
 		x.Frees("a")
 		rig.WantIs(t, h.Release(), relock.ErrLost)
 	})
@@ -101,7 +102,7 @@ func TestLossLetsTheLineGoOn(t *testing.T) {
 			return l.Unlock()
 		})
 		<-h.Lost()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, rig.Returned(t, waiter))
 		later := c.NewLock("a")
 		rig.Must(t, rig.Returned(t, rig.Beside(func() error { return later.Lock(t.Context()) })))

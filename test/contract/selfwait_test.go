@@ -11,6 +11,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // TestCallUnderItsOwnHoldIsADeadlock: the context descends from a live hold of
@@ -73,7 +74,7 @@ func TestWhatIsNoDeadlock(t *testing.T) {
 		rig.Must(t, other.Lock(relock.WithOwner(ctx, "you")))
 		rig.Must(t, other.Unlock())
 		free := context.WithoutCancel(ctx)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.WantIs(t, h.Release(), relock.ErrLost)
 		rig.Must(t, l.Lock(relock.WithOwner(free, "you")))
 		rig.Must(t, l.Unlock())
@@ -99,7 +100,7 @@ func waitForItself(t *testing.T, inner func(ctx context.Context, l *relock.Lock)
 		result := rig.Beside(func() error { return inner(ctx, l) })
 		began := time.Now()
 		for _, at := range look {
-			time.Sleep(time.Until(began.Add(at)))
+			virtual.Sleep(time.Until(began.Add(at)))
 			synctest.Wait()
 			hints = append(hints, strings.Count(out.String(), "WithOwner"))
 		}
@@ -169,7 +170,7 @@ func TestHintIsGivenThoughTheHandleGotTheLockLater(t *testing.T) {
 		defer cancel()
 		second := rig.Beside(func() error { return l.Lock(ctx) })
 		synctest.Wait()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, other.Unlock())
 		rig.Must(t, rig.Returned(t, first))
 		err := <-second

@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The holders of all permits have died, and the queue's key has expired; the hash lives on, since
@@ -27,7 +28,7 @@ func TestPermitsOfTheDeadAreGivenBackOnce(t *testing.T) {
 		_, err := c.NewSemaphore("gpu", 2, relock.TTL(5*time.Minute)).TryAcquire(x.By("batch"), 0)
 		rig.WantIs(t, err, relock.ErrNotAcquired)
 		link.Cut()
-		time.Sleep(64 * time.Second)
+		virtual.Sleep(64 * time.Second)
 		held := 0
 		for _, name := range names {
 			if _, err := c.NewSemaphore("gpu", 2, relock.TTL(2*time.Second)).TryAcquire(x.By(name), 0); err == nil {
@@ -60,10 +61,10 @@ func TestPermitsOfASessionThatComesBackAreCountedOnce(t *testing.T) {
 		}
 		a.Link.Cut()
 		crowd.Link.Cut()
-		time.Sleep(350 * time.Millisecond)
+		virtual.Sleep(350 * time.Millisecond)
 		close(late)
 		synctest.Wait()
-		time.Sleep(300 * time.Millisecond)
+		virtual.Sleep(300 * time.Millisecond)
 		rig.End(t, other)
 		rig.End(t, acquire(x.Client(), "next", 500, time.Second))
 	})
@@ -82,7 +83,7 @@ func TestTheDeadWhoHeldTogetherLeaveNothing(t *testing.T) {
 		_, err := c.NewSemaphore("gpu", 20, relock.TTL(5*time.Minute)).TryAcquire(t.Context(), 0)
 		rig.WantIs(t, err, relock.ErrNotAcquired)
 		link.Cut()
-		time.Sleep(64 * time.Second)
+		virtual.Sleep(64 * time.Second)
 		rig.End(t, x.Take(c.NewSemaphore("gpu", 20)))
 		rig.WantBare(t, x.Redis, "gpu")
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestSoManyHoldASemaphoreAtATime(t *testing.T) {
@@ -25,7 +26,7 @@ func TestSoManyHoldASemaphoreAtATime(t *testing.T) {
 		rig.End(t, a)
 		rig.End(t, c)
 		e := fifth.Holds()
-		time.Sleep(5 * time.Minute) // all are renewed
+		virtual.Sleep(5 * time.Minute) // all are renewed
 		for _, h := range []*relock.Hold{d, e} {
 			rig.Must(t, h.Err())
 			rig.End(t, h)
@@ -65,9 +66,9 @@ func TestPermitsOfADeadHolderComeBackWithItsOwnLease(t *testing.T) {
 		alive := x.Take(x.Client().NewSemaphore("s", 3, relock.TTL(20*time.Second)))
 		dead.Link.Hole()
 		next, last := x.Begin(x.Client().NewSemaphore("s", 3, relock.Weight(2))), x.Begin(x.Client().NewSemaphore("s", 3))
-		time.Sleep(1900 * time.Millisecond)
+		virtual.Sleep(1900 * time.Millisecond)
 		next.Waits()
-		time.Sleep(150 * time.Millisecond)
+		virtual.Sleep(150 * time.Millisecond)
 		rig.End(t, next.Holds())
 		rig.End(t, last.Holds())
 		rig.Must(t, alive.Err())
@@ -85,7 +86,7 @@ func TestPermitsOfManyDeadHoldersAreToBeHadAtOnce(t *testing.T) {
 			x.Take(dead.NewSemaphore("s", many, relock.TTL(2*time.Second)))
 		}
 		dead.Link.Hole()
-		time.Sleep(2001 * time.Millisecond)
+		virtual.Sleep(2001 * time.Millisecond)
 		got, err := x.Client().NewSemaphore("s", many, relock.Weight(many-1)).TryLock(t.Context(), 0)
 		if rig.Must(t, err); !got {
 			t.Error("TryLock = false, and all permits but one are free")
@@ -103,9 +104,9 @@ func TestWhoWaitsBehindADeadHeavyOneIsServedWhenItsEntryEnds(t *testing.T) {
 		light := x.Begin(x.Client().NewSemaphore("s", 2))
 		light.Waits()
 		dead.Link.Hole()
-		time.Sleep(2900 * time.Millisecond)
+		virtual.Sleep(2900 * time.Millisecond)
 		light.Waits()
-		time.Sleep(250 * time.Millisecond)
+		virtual.Sleep(250 * time.Millisecond)
 		rig.End(t, light.Holds())
 		rig.End(t, holder)
 		heavy.Stop()

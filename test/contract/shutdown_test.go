@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestShutdownOfAnIdleClientReturns(t *testing.T) {
@@ -50,7 +51,7 @@ func TestShutdownWaitsForHolds(t *testing.T) {
 		rig.Must(t, l.Lock(h.Context(x.By("me"))))
 		rig.Must(t, c.NewLock("a").Do(x.By("me"), func(context.Context) error { return nil }))
 		x.Holders(l, "me", 2)
-		time.Sleep(5 * time.Minute)
+		virtual.Sleep(5 * time.Minute)
 		rig.StillWaits(t, shutdown)
 		rig.Must(t, h.Err())
 		rig.Must(t, l.Unlock())
@@ -76,7 +77,7 @@ func TestShutdownGoesOnDrainingAfterItsContext(t *testing.T) {
 			t.Errorf("Shutdown took %v, want its context's minute", took)
 		}
 		rig.WantIs(t, c.NewLock("b").Lock(t.Context()), relock.ErrClosed)
-		time.Sleep(5 * time.Minute)
+		virtual.Sleep(5 * time.Minute)
 		rig.Must(t, h.Err())
 		x.Refuses(x.Lock("a"))
 		rig.Must(t, h.Release())
@@ -92,9 +93,9 @@ func TestShutdownDoesNotWaitForLostHolds(t *testing.T) {
 		l := c.NewLock("a", relock.NoWatchdog())
 		rig.Must(t, l.Lock(t.Context()))
 		shutdown := rig.Beside(func() error { return c.Shutdown(t.Context()) })
-		time.Sleep(29 * time.Second)
+		virtual.Sleep(29 * time.Second)
 		rig.StillWaits(t, shutdown)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.Must(t, rig.Returned(t, shutdown))
 		rig.WantIs(t, l.Unlock(), relock.ErrLost)
 	})
@@ -110,7 +111,7 @@ func TestShutdownWaitsForAReleaseThatIsNotConfirmed(t *testing.T) {
 		heal := link.Cut()
 		rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
 		shutdown := rig.Beside(func() error { return c.Shutdown(t.Context()) })
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.StillWaits(t, shutdown)
 		heal()
 		rig.Must(t, <-shutdown)
@@ -147,7 +148,7 @@ func TestCloseLosesWhatIsHeld(t *testing.T) {
 		rig.Must(t, c.Shutdown(t.Context()))
 		// The lease runs out by itself.
 		x.Refuses(x.Lock("a"))
-		time.Sleep(30*time.Second + 1)
+		virtual.Sleep(30*time.Second + 1)
 		x.Frees("a")
 		x.Frees("b")
 	})
@@ -194,7 +195,7 @@ func TestCallInFlightAtCloseGetsNoHold(t *testing.T) {
 		rig.StillWaits(t, call)
 		closed := rig.Beside(c.Close)
 		synctest.Wait()
-		time.Sleep(time.Millisecond)
+		virtual.Sleep(time.Millisecond)
 		close(free)
 		rig.Must(t, <-closed)
 		rig.WantIs(t, rig.Returned(t, call), relock.ErrClosed)

@@ -16,6 +16,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // outages are the ways in which Redis does not say who has a lock.
@@ -94,7 +95,7 @@ func TestAnOutageIsNeverTakenForContention(t *testing.T) {
 					}
 				}
 				heal()
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				for way, call := range everyTry(c) {
 					if way != "TryDo" && !strings.Contains(way, "TryAcquire") {
 						if got, err := call(t.Context(), 0); !got && err != nil {
@@ -129,7 +130,7 @@ func TestAServerThatCannotBeDialledIsNoContention(t *testing.T) {
 			}
 			rig.Must(t, c.Close())
 		}
-		time.Sleep(time.Minute) // go-redis goes on dialling
+		virtual.Sleep(time.Minute) // go-redis goes on dialling
 	})
 }
 
@@ -157,13 +158,13 @@ func TestWhoStandsInLineIsToldOfAnOutage(t *testing.T) {
 		front = rig.Beside(func() error { return l.Lock(t.Context()) })
 		rig.StillWaits(t, front)
 		taken("in line")
-		time.Sleep(5 * time.Second) // no heartbeat yet
+		virtual.Sleep(5 * time.Second) // no heartbeat yet
 		taken("in line, later")
 		heal = link.Hole()
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		silent("whose heartbeat is not answered")
 		heal()
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		taken("in line, after the outage")
 		rig.Must(t, other.Unlock())
 		rig.Must(t, <-front)
@@ -225,7 +226,7 @@ func TestWaiterThatWasToldSoIsNotAnError(t *testing.T) {
 				t.Errorf("%s: %v, want false, nil", owner, err)
 			}
 			heal()
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 		}
 	})
 }
@@ -276,7 +277,7 @@ func TestLostHoldOfTheHandleIsNoContention(t *testing.T) {
 				own = x.By(owner)
 			}
 			rig.Must(t, l.Lock(own))
-			time.Sleep(2 * time.Second)
+			virtual.Sleep(2 * time.Second)
 			for who, ctx := range map[string]context.Context{"the same": own, "another": x.By("you"), "nobody": t.Context()} {
 				for _, wait := range []time.Duration{0, time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
 					got, err := l.TryLock(ctx, wait)

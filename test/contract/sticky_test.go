@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 const stickyIdle = 2 * time.Second
@@ -35,7 +36,7 @@ func (l stickyLock) kept(t *testing.T) (token int64) {
 		h := l.take(t)
 		token = h.Token()
 		rig.End(t, h)
-		time.Sleep(20 * time.Millisecond) // so that the next grant has all its tokens
+		virtual.Sleep(20 * time.Millisecond) // so that the next grant has all its tokens
 		synctest.Wait()
 	}
 	return token
@@ -177,7 +178,7 @@ func TestAStickyLockIsRenewedWhileItIsUsed(t *testing.T) {
 			last = h.Token()
 			rig.Must(t, h.Err())
 			rig.End(t, h)
-			time.Sleep(500 * time.Millisecond)
+			virtual.Sleep(500 * time.Millisecond)
 			synctest.Wait()
 			if i%10 == 0 {
 				rig.RefusesAny(s, other)
@@ -332,9 +333,9 @@ func TestALostMessageCostsAWaiterAThirdOfTheTTLAtMost(t *testing.T) {
 				rig.WantIs(t, err, relock.ErrNotAcquired)
 				break
 			}
-			time.Sleep(50 * time.Millisecond)
+			virtual.Sleep(50 * time.Millisecond)
 			rig.End(t, h)
-			time.Sleep(50 * time.Millisecond)
+			virtual.Sleep(50 * time.Millisecond)
 			synctest.Wait()
 		}
 		if !waiter.Settled() {
@@ -476,7 +477,7 @@ func TestTwoProcessesAlternateWithAStickyLock(t *testing.T) {
 			rig.WantLater(t, last, h.Token())
 			last = h.Token()
 			rig.End(t, h)
-			time.Sleep(20 * time.Millisecond) // so that the next grant has all its tokens
+			virtual.Sleep(20 * time.Millisecond) // so that the next grant has all its tokens
 		}
 	})
 }
@@ -494,7 +495,7 @@ func TestAKeptGrantEndsWithItsTokens(t *testing.T) {
 			last = h.Token()
 			rig.End(t, h)
 			if i%10_000 == 0 {
-				time.Sleep(20 * time.Millisecond)
+				virtual.Sleep(20 * time.Millisecond)
 			}
 		}
 		if n := commandsOf(a) - before; n != 2 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // panicOf returns the error that f panics with, or nil.
@@ -66,7 +67,7 @@ func TestSyncLockerExcludesGoroutines(t *testing.T) {
 				sl.Lock()
 				defer sl.Unlock()
 				seen := n
-				time.Sleep(time.Millisecond)
+				virtual.Sleep(time.Millisecond)
 				n = seen + 1
 			})
 		}
@@ -123,7 +124,7 @@ func TestSyncLockerPanicsOnUnlockOfWhatIsNotHeld(t *testing.T) {
 		rig.WantIs(t, err, relock.ErrNotHeld)
 		rig.WantNot(t, err, relock.ErrLost)
 		sl.Lock()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		rig.WantIs(t, panicOf(t, sl.Unlock), relock.ErrLost)
 		sl.Lock()
 		x.Refuses(l)
@@ -143,7 +144,7 @@ func TestSyncLockerDoesNotPanicOnAnUnconfirmedUnlock(t *testing.T) {
 			t.Errorf("panic %v", err)
 		}
 		heal()
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		synctest.Wait()
 		x.Frees("a")
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The holds of one owner have one lease in Redis. What one of them asks for must not change
@@ -68,11 +69,11 @@ func TestAHoldIsTrustedForItsOwnTTLBesideANestedOneOfAnHour(t *testing.T) {
 			}
 			for range 3 {
 				trustedFor(t, outer, time.Second)
-				time.Sleep(20 * time.Second)
+				virtual.Sleep(20 * time.Second)
 				rig.Must(t, outer.Err())
 			}
 			x.Server.FlushAll()
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			rig.WantIs(t, outer.Err(), relock.ErrLost)
 			rig.WantIs(t, outer.Release(), relock.ErrLost)
 			if !unlocked {
@@ -91,9 +92,9 @@ func TestALeaseThatANestedHoldMadeLongStaysLongAfterACrash(t *testing.T) {
 				c, link := x.Linked()
 				outer := acquire(t, of(c, relock.TTL(time.Second)), x.By("me"))
 				rig.End(t, acquire(t, of(c, relock.TTL(time.Minute)), x.By("me")))
-				time.Sleep(5 * time.Second)
+				virtual.Sleep(5 * time.Second)
 				link.Cut()
-				time.Sleep(2 * time.Second)
+				virtual.Sleep(2 * time.Second)
 				rig.WantIs(t, outer.Err(), relock.ErrLost)
 				holders := x.Info(of(x.Client())).Holders
 				if len(holders) != 1 || holders[0].TTL < 50*time.Second {
@@ -108,15 +109,15 @@ func TestALeaseThatANestedHoldMadeLongStaysLongAfterACrash(t *testing.T) {
 func TestAHoldIsTrustedForItsOwnTTLBesideALongerOneThatIsRenewed(t *testing.T) {
 	everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
 		long := acquire(t, of(relock.TTL(time.Minute)), x.By("me"))
-		time.Sleep(19 * time.Second) // the next renewal is due in a second, and the lease is long
+		virtual.Sleep(19 * time.Second) // the next renewal is due in a second, and the lease is long
 		short := acquire(t, of(relock.TTL(time.Second)), x.By("me"))
 		for range 100 {
 			trustedFor(t, short, time.Second)
 			trustedFor(t, long, time.Minute)
-			time.Sleep(317 * time.Millisecond)
+			virtual.Sleep(317 * time.Millisecond)
 		}
 		x.Server.FlushAll()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		rig.WantIs(t, short.Release(), relock.ErrLost)
 		rig.WantIs(t, long.Release(), relock.ErrLost)
 	})
@@ -129,11 +130,11 @@ func TestAHoldOfTheFirstTTLIsRenewedThoughALongerOneWasMeanwhile(t *testing.T) {
 		short := acquire(t, second, x.By("me"))
 		long := acquire(t, of(relock.TTL(time.Minute)), x.By("me"))
 		rig.End(t, short)
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		short = acquire(t, second, x.By("me"))
 		for range 20 {
 			trustedFor(t, short, time.Second)
-			time.Sleep(317 * time.Millisecond)
+			virtual.Sleep(317 * time.Millisecond)
 		}
 		rig.End(t, short)
 		rig.End(t, long)
@@ -144,11 +145,11 @@ func TestAHoldOfTheFirstTTLIsRenewedThoughALongerOneWasMeanwhile(t *testing.T) {
 func TestAHoldOfLocalReentryIsRenewedByItsOwnTTL(t *testing.T) {
 	everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
 		outer := acquire(t, of(relock.TTL(30*time.Second)), x.By("me"))
-		time.Sleep(100 * time.Millisecond)
+		virtual.Sleep(100 * time.Millisecond)
 		nested := acquire(t, of(relock.TTL(time.Second), relock.LocalReentry()), x.By("me"))
 		for range 20 {
 			trustedFor(t, nested, time.Second)
-			time.Sleep(317 * time.Millisecond)
+			virtual.Sleep(317 * time.Millisecond)
 		}
 		rig.End(t, nested)
 		rig.End(t, outer)
@@ -161,12 +162,12 @@ func TestANestedHoldOfAShortTTLIsStatedWithAnotherCallsOfALongOne(t *testing.T) 
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {
 		c, link := x.Linked()
 		outer := acquire(t, c.NewLock("a"), x.By("me"))
-		time.Sleep(9 * time.Second)
+		virtual.Sleep(9 * time.Second)
 		link.Latency(50 * time.Millisecond)
 		first, second := x.BeginAs("me", c.NewLock("a")), x.BeginAs("me", c.NewLock("a"))
 		short := x.BeginAs("me", c.NewLock("a", relock.TTL(time.Second))).Returns()
 		trustedFor(t, short, time.Second)
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		for _, h := range []*relock.Hold{short, first.Returns(), second.Returns(), outer} {
 			rig.End(t, h)
 		}
@@ -187,7 +188,7 @@ func TestNoWatchdogEndsAHoldThoughItsOwnerHasOthers(t *testing.T) {
 				rig.End(t, nested)
 			}
 			trustedFor(t, outer, 500*time.Millisecond)
-			time.Sleep(499 * time.Millisecond)
+			virtual.Sleep(499 * time.Millisecond)
 			synctest.Wait()
 			rig.WantIs(t, outer.Err(), relock.ErrLost)
 			rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
@@ -195,7 +196,7 @@ func TestNoWatchdogEndsAHoldThoughItsOwnerHasOthers(t *testing.T) {
 				t.Error("Lost is open after the loss")
 			}
 			if !released {
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				rig.Must(t, nested.Err())
 				x.Refuses(rival)
 				rig.End(t, nested)
@@ -210,13 +211,13 @@ func TestMaxHoldEndsAHoldThoughItsOwnerHasOthers(t *testing.T) {
 	everyTerms(t, func(t *testing.T, x *rig.Lab, rival *relock.Lock, of func(opts ...relock.LockOption) *relock.Lock) {
 		outer := acquire(t, of(relock.TTL(300*time.Millisecond), relock.MaxHold(500*time.Millisecond)), x.By("me"))
 		later := acquire(t, of(relock.TTL(300*time.Millisecond)), x.By("me"))
-		time.Sleep(400 * time.Millisecond)
+		virtual.Sleep(400 * time.Millisecond)
 		second := acquire(t, of(relock.TTL(300*time.Millisecond), relock.MaxHold(500*time.Millisecond)), x.By("me"))
 		rig.Must(t, outer.Err())
-		time.Sleep(400 * time.Millisecond)
+		virtual.Sleep(400 * time.Millisecond)
 		rig.WantIs(t, outer.Err(), relock.ErrLost)
 		rig.Must(t, second.Err()) // its own time counts from its own grant
-		time.Sleep(400 * time.Millisecond)
+		virtual.Sleep(400 * time.Millisecond)
 		rig.WantIs(t, second.Err(), relock.ErrLost)
 		rig.Must(t, later.Err())
 		x.Refuses(rival)
@@ -233,7 +234,7 @@ func TestAHoldThatEndsBesideANestedOneIsUnlockedAsLost(t *testing.T) {
 		fixed := of(relock.TTL(time.Second), relock.NoWatchdog())
 		rig.Must(t, fixed.Lock(x.By("me")))
 		nested := acquire(t, of(relock.TTL(time.Minute)), x.By("me"))
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		if n := fixed.HoldCount(); n != 0 {
 			t.Errorf("%d holds, want none", n)
 		}
@@ -258,12 +259,12 @@ func TestAQuorumHoldIsTrustedForItsOwnTermsBesideANestedOne(t *testing.T) {
 		rig.Must(t, err)
 		trustedFor(t, outer, time.Second)
 		trustedFor(t, fixed, 2*time.Second)
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		rig.WantIs(t, fixed.Release(), relock.ErrLost)
-		time.Sleep(10 * time.Minute)
+		virtual.Sleep(10 * time.Minute)
 		trustedFor(t, outer, time.Second)
 		rig.Must(t, nested.Release())
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		trustedFor(t, outer, time.Second)
 		rig.Must(t, outer.Release())
 		rig.Must(t, take(t, p.lock("a")).Release())
@@ -288,9 +289,9 @@ func TestAHoldOfAShortTTLIsRenewedThoughAnotherRenewalIsInFlight(t *testing.T) {
 			}
 			return redistest.Pass
 		})
-		time.Sleep(9900 * time.Millisecond)
+		virtual.Sleep(9900 * time.Millisecond)
 		for range 200 { // until the renewals are on their way
-			if time.Sleep(time.Millisecond); x.Now() > 10*time.Second {
+			if virtual.Sleep(time.Millisecond); x.Now() > 10*time.Second {
 				break
 			}
 		}
@@ -298,7 +299,7 @@ func TestAHoldOfAShortTTLIsRenewedThoughAnotherRenewalIsInFlight(t *testing.T) {
 		nested := acquire(t, c.NewLock("a", relock.TTL(time.Second)), x.By("me"))
 		for range 5 {
 			trustedFor(t, nested, time.Second)
-			time.Sleep(317 * time.Millisecond)
+			virtual.Sleep(317 * time.Millisecond)
 		}
 		close(gate)
 		rig.End(t, nested)

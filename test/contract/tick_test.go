@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A ticker calls Once, and counts what has run by the second at which it began.
@@ -69,7 +70,7 @@ func TestOnceThatRunsLongIsAlone(t *testing.T) {
 		k := &ticker{t: t, x: x}
 		x.Until(30 * time.Second)
 		long := rig.Beside(func() error {
-			_, err := x.Eye.Once(t.Context(), "l", time.Minute, func(context.Context) error { time.Sleep(time.Minute); return nil })
+			_, err := x.Eye.Once(t.Context(), "l", time.Minute, func(context.Context) error { virtual.Sleep(time.Minute); return nil })
 			return err
 		})
 		c := x.Client()

@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestTokensGrowWithEveryGrant(t *testing.T) {
@@ -17,7 +18,7 @@ func TestTokensGrowWithEveryGrant(t *testing.T) {
 		last := int64(0)
 		for i := range 30 {
 			if i%10 == 5 {
-				time.Sleep(time.Duration(i) * time.Minute)
+				virtual.Sleep(time.Duration(i) * time.Minute)
 			}
 			l := locks[i%len(locks)]
 			rig.Must(t, l.Lock(t.Context()))
@@ -74,7 +75,7 @@ func TestReentriesShareTheToken(t *testing.T) {
 			if h.Token() != first.Token() {
 				t.Errorf("re-entry has token %d, the grant %d", h.Token(), first.Token())
 			}
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 		}
 		// The last to stay keeps it, though the first has left.
 		rig.Must(t, first.Release())
@@ -99,7 +100,7 @@ func TestTokensGrowThoughTheDataIsGone(t *testing.T) {
 			}
 			last = l.Token()
 			rig.Must(t, l.Unlock())
-			time.Sleep(time.Millisecond)
+			virtual.Sleep(time.Millisecond)
 		}
 		for range 3 {
 			next("at first")
@@ -127,11 +128,11 @@ func TestTokenOutlivesItsHoldByTheKeepTime(t *testing.T) {
 			t.Errorf("keys %v beside a lock in use, want one", keys)
 		}
 		rig.Must(t, l.Unlock())
-		time.Sleep(2*time.Minute - time.Second)
+		virtual.Sleep(2*time.Minute - time.Second)
 		if keys := x.Server.Direct().Keys(); len(keys) != 1 {
 			t.Errorf("keys %v within the keep time, want one", keys)
 		}
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		if keys := x.Server.Direct().Keys(); len(keys) != 0 {
 			t.Errorf("keys %v after the keep time, want none", keys)
 		}
@@ -142,7 +143,7 @@ func TestTokenOfTheHandleIsThatOfItsNewestHold(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		l := x.Lock("a", relock.NoWatchdog())
 		h := acquire(t, l, x.By("me"))
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		if l.Token() != h.Token() {
 			t.Errorf("token %d of a lost hold that is not unlocked, want %d", l.Token(), h.Token())
 		}
@@ -187,7 +188,7 @@ func TestTokenIsTheInstantOfTheGrantInNanoseconds(t *testing.T) {
 			if since := time.Since(time.Unix(0, h.Token())); since.Abs() >= time.Microsecond {
 				t.Errorf("%s has token %d, that is %v ago", h.Name(), h.Token(), since)
 			}
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			if info := x.Info(l); len(info.Holders) != 1 || info.Holders[0].Token != h.Token() {
 				t.Errorf("redis says %+v, want token %d", info.Holders, h.Token())
 			}

@@ -12,15 +12,16 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // What an operator reads of a loss: in the error, in the hook's, and in the log.
 func TestALossSaysWhyInTheErrorTheHookAndTheLog(t *testing.T) {
 	partition := func(_ *testing.T, _ *rig.Lab, _ *relock.Client, link *redistest.Link) {
 		link.Hole()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 	}
-	wait := func(*testing.T, *rig.Lab, *relock.Client, *redistest.Link) { time.Sleep(5 * time.Minute) }
+	wait := func(*testing.T, *rig.Lab, *relock.Client, *redistest.Link) { virtual.Sleep(5 * time.Minute) }
 	for name, c := range map[string]struct {
 		opts  []relock.LockOption
 		lose  func(t *testing.T, x *rig.Lab, c *relock.Client, link *redistest.Link)
@@ -30,7 +31,7 @@ func TestALossSaysWhyInTheErrorTheHookAndTheLog(t *testing.T) {
 		"no answer": {nil, partition, "ERROR", "its lease could not be renewed in time"},
 		"data lost": {nil, func(t *testing.T, x *rig.Lab, _ *relock.Client, _ *redistest.Link) {
 			x.Redis.FlushAll(t.Context())
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 		}, "ERROR", "redis no longer has it"},
 		"forced": {nil, func(t *testing.T, x *rig.Lab, _ *relock.Client, _ *redistest.Link) {
 			synctest.Wait() // until the holder has subscribed
@@ -87,7 +88,7 @@ func TestHoldsThatEndTogetherSayEachWhy(t *testing.T) {
 		rig.Must(t, err)
 		most, err := c.NewLock("a", relock.MaxHold(time.Second), relock.TTL(time.Minute)).Acquire(ctx)
 		rig.Must(t, err)
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		for h, want := range map[*relock.Hold]string{fixed: "its lease of 1m0s has ended (NoWatchdog)", most: "MaxHold of 1s is over"} {
 			if got := h.Err(); got == nil || !strings.HasSuffix(got.Error(), ": "+want) {
 				t.Errorf("Err = %v, want %s", got, want)
@@ -163,11 +164,11 @@ func TestTheLogOfAnOutageHasFewLinesAndTheNumberOfCalls(t *testing.T) {
 					done <- l.Unlock()
 				}()
 			}
-			time.Sleep(10 * time.Second)
+			virtual.Sleep(10 * time.Second)
 			if n := len(lines()) - before; n < 2 || n > 5 {
 				t.Errorf("outage %d: %d lines in ten seconds, want 2 to 5:\n%s", round, n, strings.Join(lines()[before:], ""))
 			}
-			time.Sleep(10 * time.Minute)
+			virtual.Sleep(10 * time.Minute)
 			told := lines()[before:]
 			if n := len(told); n < 8 || n > 20 {
 				t.Errorf("outage %d: %d lines in ten minutes, want 8 to 20", round, n)
@@ -179,7 +180,7 @@ func TestTheLogOfAnOutageHasFewLinesAndTheNumberOfCalls(t *testing.T) {
 			for range calls {
 				rig.Must(t, <-done)
 			}
-			time.Sleep(2 * time.Second)
+			virtual.Sleep(2 * time.Second)
 		}
 	})
 }
@@ -205,13 +206,13 @@ func TestWhatFailsInAnOutageIsLoggedEverLessOftenAndByItsName(t *testing.T) {
 			rig.Must(t, other.Lock(t.Context()))
 			waits := rig.Beside(func() error { return c.NewLock("queued").Lock(t.Context()) })
 			rig.StillWaits(t, waits)
-			time.Sleep(12 * time.Second)
+			virtual.Sleep(12 * time.Second)
 			begin := link.Cut
 			if fault == "silent" {
 				begin = link.Hole
 			}
 			end := begin()
-			time.Sleep(19 * time.Second)
+			virtual.Sleep(19 * time.Second)
 			end()
 			for _, line := range want {
 				if n := strings.Count(out.String(), line); n < 2 || n > 6 {
@@ -224,7 +225,7 @@ func TestWhatFailsInAnOutageIsLoggedEverLessOftenAndByItsName(t *testing.T) {
 			if strings.Count(out.String(), "\n") != strings.Count(out.String(), "level=WARN") {
 				t.Errorf("%s: nothing is lost, and not every line is a warning:\n%s", fault, out.String())
 			}
-			time.Sleep(30 * time.Second)
+			virtual.Sleep(30 * time.Second)
 			rig.Must(t, other.Unlock())
 			rig.Must(t, <-waits)
 			for _, l := range held {

@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A grant whose answer comes while the client is closed is of nobody: the lock was taken
@@ -36,7 +37,7 @@ func TestGrantThatComesAsTheClientClosesIsGivenBack(t *testing.T) {
 				synctest.Wait()
 				closed := rig.Beside(c.Close)
 				synctest.Wait()
-				time.Sleep(time.Millisecond)
+				virtual.Sleep(time.Millisecond)
 				close(free)
 				rig.Must(t, <-closed)
 				rig.WantIs(t, rig.Returned(t, call), relock.ErrClosed)
@@ -55,7 +56,7 @@ func TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack(t *testing.T) {
 		c := x.Client(relock.Trace(relock.Hooks{Waiting: func(context.Context, relock.Event) { <-held }}))
 		first := c.NewLock("a")
 		rig.End(t, x.Take(first))
-		time.Sleep(101 * time.Millisecond) // there are tokens to pass on
+		virtual.Sleep(101 * time.Millisecond) // there are tokens to pass on
 		rig.Must(t, first.Lock(t.Context()))
 		next := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
 		synctest.Wait()
@@ -95,7 +96,7 @@ func TestHoldThatItsCallDoesNotHaveYetIsGivenBackByClose(t *testing.T) {
 				ctx := askedContext{t.Context(), func() {
 					if sent.Load() == 1 && times.Add(1) == int32(n)+1 {
 						go func() { closed <- c.Close() }()
-						time.Sleep(time.Millisecond)
+						virtual.Sleep(time.Millisecond)
 					}
 				}}
 				err := c.NewLock("a", relock.AtLeast(time.Hour)).Lock(ctx)
@@ -209,7 +210,7 @@ func TestOnceWhoseGrantOutlivesItsLeaseSaysSo(t *testing.T) {
 		if ran, err := c.Once(t.Context(), "job", time.Hour, fn, relock.TTL(10*time.Second)); ran || err == nil || errors.Is(err, relock.ErrNotAcquired) {
 			t.Errorf("Once = %v, %v, want an error that does not say it is taken: nobody has run it", ran, err)
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		if ran, err := c.Once(t.Context(), "job", time.Hour, fn, relock.TTL(10*time.Second)); !ran || err != nil {
 			t.Errorf("Once again = %v, %v, want true, nil", ran, err)
 		}
@@ -242,7 +243,7 @@ func TestALockWaitsForNoRestOfItsOwn(t *testing.T) {
 		rig.Must(t, c.NewLock("warm").Do(t.Context(), func(context.Context) error { return nil }))
 		heal := outageAfter(link, "acquire")
 		call := x.Begin(c.NewLock("l", relock.AtLeast(30*time.Minute), relock.TTL(10*time.Second)))
-		time.Sleep(30 * time.Second)
+		virtual.Sleep(30 * time.Second)
 		heal()
 		rig.End(t, call.Returns())
 		if call.At > time.Minute {
@@ -259,11 +260,11 @@ func TestAWaiterWaitsForNoRestOfItsOwn(t *testing.T) {
 		rig.Must(t, c.NewLock("warm").Do(t.Context(), func(context.Context) error { return nil }))
 		holder := x.Take(x.Lock("l"))
 		call := x.Begin(c.NewLock("l", relock.AtLeast(30*time.Minute), relock.TTL(3*time.Second)))
-		time.Sleep(1500 * time.Millisecond)
+		virtual.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
 		heal := link.Hole() // the server goes on counting it as subscribed
 		rig.End(t, holder)
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		heal()
 		rig.End(t, call.Returns())
 		if call.At > time.Minute {
@@ -302,9 +303,9 @@ func restsForTheSecond(t *testing.T, x *rig.Lab, away time.Duration) {
 	heal := link.Hole()
 	cancel()
 	rig.WantIs(t, rig.Returned(t, fails), context.Canceled)
-	time.Sleep(away)
+	virtual.Sleep(away)
 	heal()
-	time.Sleep(20 * time.Second) // its release
+	virtual.Sleep(20 * time.Second) // its release
 	synctest.Wait()
 	rig.Must(t, joins.Err())
 	rig.End(t, joins)

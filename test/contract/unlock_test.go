@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestUnlockWithoutHoldIsNotHeld(t *testing.T) {
@@ -78,7 +79,7 @@ func TestContextBoundsTheWaitAndNeitherHoldNorUnlock(t *testing.T) {
 		h, err := l.Acquire(ctx)
 		rig.Must(t, err)
 		cancel()
-		time.Sleep(5 * time.Minute)
+		virtual.Sleep(5 * time.Minute)
 		rig.Must(t, h.Err())
 		x.Refuses(l)
 		rig.Must(t, l.Unlock())
@@ -113,7 +114,7 @@ func TestUnlockGivesUpAfterTheReleaseTimeout(t *testing.T) {
 			}
 			x.Refuses(x.Lock("a"))
 			heal()
-			time.Sleep(2 * time.Second)
+			virtual.Sleep(2 * time.Second)
 			x.Frees("a")
 		})
 	}
@@ -145,7 +146,7 @@ func TestUnlockWhoseScriptIsNotKnownReturnsWithinTheReleaseTimeout(t *testing.T)
 				t.Errorf("the script is said to be unknown after %v: Unlock took %v, want 1s", late, took)
 			}
 			link.OnCommand(nil)
-			time.Sleep(10 * time.Second)
+			virtual.Sleep(10 * time.Second)
 		})
 	}
 }
@@ -163,7 +164,7 @@ func TestUnlockOfAReentryGivesUpAfterTheReleaseTimeout(t *testing.T) {
 			t.Errorf("Unlock took %v, want 5s", took)
 		}
 		heal()
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		x.Holders(l, "me", 1)
 		rig.Must(t, l.Unlock())
 		x.Frees("a")
@@ -226,7 +227,7 @@ func TestUnlockHandsTheLockToTheLongestWaiter(t *testing.T) {
 			locks = append(locks, other)
 			done = append(done, rig.Beside(func() error { return other.Lock(t.Context()) }))
 			synctest.Wait()
-			time.Sleep(time.Millisecond)
+			virtual.Sleep(time.Millisecond)
 		}
 		for i := range done {
 			rig.StillWaits(t, done[i])
@@ -252,7 +253,7 @@ func TestUnlockAfterALossLeavesTheHoldOfDo(t *testing.T) {
 				if !lockFirst {
 					rig.Must(t, l.Lock(t.Context()))
 				}
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				rig.WantIs(t, l.Unlock(), relock.ErrLost)
 				return nil
 			})

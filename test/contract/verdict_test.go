@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Two holds of an owner are unlocked. The first unlock's statement goes unanswered, and the
@@ -53,10 +54,10 @@ func TestTwoUnlocksAreUnconfirmedWhileRedisIsSilent(t *testing.T) {
 		l := twoHolds(t, x, c)
 		defer link.Hole()()
 		first, second := unlocks(l)
-		time.Sleep(5*time.Second - 1)
+		virtual.Sleep(5*time.Second - 1)
 		first.Pending(t, "the first unlock")
 		second.Pending(t, "the second unlock")
-		time.Sleep(1)
+		virtual.Sleep(1)
 		rig.WantIs(t, rig.Returned(t, first), relock.ErrUnconfirmed)
 		rig.WantIs(t, rig.Returned(t, second), relock.ErrUnconfirmed)
 	})
@@ -69,7 +70,7 @@ func TestTwoUnlocksAreConfirmedByOneRelease(t *testing.T) {
 		l := twoHolds(t, x, c)
 		heal := link.Hole()
 		first, second := unlocks(l)
-		time.Sleep(3 * time.Second)
+		virtual.Sleep(3 * time.Second)
 		first.Pending(t, "the first unlock")
 		second.Pending(t, "the second unlock")
 		heal()
@@ -125,7 +126,7 @@ func TestTwoUnlocksAreUnconfirmedWhenTheClientCloses(t *testing.T) {
 		l := twoHolds(t, x, c)
 		defer link.Hole()()
 		first, second := unlocks(l)
-		time.Sleep(3500 * time.Millisecond)
+		virtual.Sleep(3500 * time.Millisecond)
 		rig.Must(t, c.Close())
 		rig.WantIs(t, <-first, relock.ErrUnconfirmed, relock.ErrClosed)
 		rig.WantIs(t, <-second, relock.ErrUnconfirmed)
@@ -152,11 +153,11 @@ func TestUnlocksAreToldOfAReleaseThatNobodyWaitsFor(t *testing.T) {
 				return redistest.Pass
 			})
 			rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
-			time.Sleep(100 * time.Millisecond)
+			virtual.Sleep(100 * time.Millisecond)
 			second := rig.Beside(l.Unlock) // it has the turn from 7 s to 9 s
-			time.Sleep(3 * time.Second)
+			virtual.Sleep(3 * time.Second)
 			third := rig.Beside(l.Unlock) // who comes before it in line is nobody's
-			time.Sleep(1500 * time.Millisecond)
+			virtual.Sleep(1500 * time.Millisecond)
 			second.Pending(t, "the second unlock")
 			third.Pending(t, "the third unlock")
 			if answered {
@@ -199,7 +200,7 @@ func TestUnlockBesideADetachReturnsWhatComesOfIt(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), c.within)
 				defer cancel()
 				detach := rig.Beside(func() error { _, err := outer.Detach(ctx, time.Minute); return err })
-				time.Sleep(3 * time.Second)
+				virtual.Sleep(3 * time.Second)
 				unlock.Pending(t, "the unlock")
 				c.befalls(x, heal)
 				if err := <-unlock; !errors.Is(err, c.returns) {

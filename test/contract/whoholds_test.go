@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // counted counts the questions of a link who holds.
@@ -38,7 +39,7 @@ func TestErrorsSayWhoHoldsWhereThatIsAskedFor(t *testing.T) {
 		rig.LoadScripts(t, x.Redis)
 		a, _ := labelled(x, relock.Label("worker of A"))
 		h := rig.MustAcquire(t, a.NewLock("a", relock.Owner("me")))
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		asks, link := x.Linked(relock.WhoHolds())
 		n, l := counted(link), asks.NewLock("a")
 		held := `held by "me" of "worker of A" for `

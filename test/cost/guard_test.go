@@ -17,6 +17,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // These tests hold what an operation costs, counted and not timed: commands on the
@@ -190,7 +191,7 @@ func TestGrantsWithinAProcessShareACommand(t *testing.T) {
 			wg.Go(func() {
 				for range each {
 					rig.Must(t, l.Lock(context.Background()))
-					time.Sleep(100 * time.Microsecond)
+					virtual.Sleep(100 * time.Microsecond)
 					rig.Must(t, l.Unlock())
 				}
 			})
@@ -221,7 +222,7 @@ func renewalsShareCommands(t *testing.T, newLock func(c *relock.Client, name str
 		for i := range locks {
 			rig.MustAcquire(t, newLock(c, "held "+strconv.Itoa(i)))
 		}
-		time.Sleep(11 * time.Second)
+		virtual.Sleep(11 * time.Second)
 		synctest.Wait()
 		var commands, hold atomic.Int64
 		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
@@ -233,7 +234,7 @@ func renewalsShareCommands(t *testing.T, newLock func(c *relock.Client, name str
 			}
 			return redistest.Pass
 		})
-		time.Sleep(20 * time.Second) // two rounds
+		virtual.Sleep(20 * time.Second) // two rounds
 		synctest.Wait()
 		if got := commands.Load(); got < 2*8 || got > 2*8+2 || hold.Load() > 0 {
 			t.Errorf("%d commands for two renewals of %d locks, of which %d for one lock alone; want 8 a round", got, locks, hold.Load())
@@ -262,7 +263,7 @@ func TestRenewalsThatAreTriedAgainShareCommands(t *testing.T) {
 			}
 			return redistest.Pass
 		})
-		time.Sleep(15 * time.Second)
+		virtual.Sleep(15 * time.Second)
 		synctest.Wait()
 		// The third is the script in full.
 		if n := renewed.Load(); n < 2 || n > 3 || hold.Load() > 0 {

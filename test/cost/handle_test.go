@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // quickest is the shortest of some runs, since what else the machine does can only add
@@ -119,7 +120,7 @@ func TestALossIsNoticedAmongTheHoldsOfAHandle(t *testing.T) {
 		info, err := x.Lock("a").Info(t.Context())
 		rig.Must(t, err)
 		rig.Must(t, x.Redis.HDel(t.Context(), key.For("relock", "a").Hash, "g:"+info.Holders[1].Owner).Err())
-		time.Sleep(15 * time.Second) // a renewal finds it gone
+		virtual.Sleep(15 * time.Second) // a renewal finds it gone
 		counts(t, rw.RLocker(), n-1)
 		unlock(1)
 		counts(t, rw.RLocker(), 0)

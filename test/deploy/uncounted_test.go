@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Behind some proxies, and where a hoster refuses CLUSTER, a script cannot see who
@@ -59,7 +60,7 @@ func (u *uncounted) pass(kind string) (requests int, took time.Duration) {
 					u.T.Errorf("%s: %d hold at once", kind, n)
 				}
 				u.order = append(u.order, i)
-				time.Sleep(10 * time.Millisecond)
+				virtual.Sleep(10 * time.Millisecond)
 				u.inside.Add(-1)
 				return ctx.Err()
 			})

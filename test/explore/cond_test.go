@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The explorer of conditions: processes that lock, wait, signal, give up, are cut off and
@@ -204,7 +205,7 @@ func (d *dorm) happen() {
 			s.Fate([]string{"await", "signal", "abandon", "release", "acquire"}[d.rng.IntN(5)], 1, condFates[d.rng.IntN(4)])
 		})
 	default:
-		time.Sleep([]time.Duration{time.Millisecond, condTTL / 7, condTTL / 2, condTTL + condTTL/3}[d.rng.IntN(4)])
+		virtual.Sleep([]time.Duration{time.Millisecond, condTTL / 7, condTTL / 2, condTTL + condTTL/3}[d.rng.IntN(4)])
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // morning lets everybody who holds unlock until nobody does, and then looks who sleeps on.
@@ -70,7 +71,7 @@ func (d *dorm) soothe() {
 				quiet = 0
 			}
 		}
-		time.Sleep(condTTL / 3)
+		virtual.Sleep(condTTL / 3)
 	}
 }
 
@@ -106,7 +107,7 @@ func exploreConditions(t *testing.T, seed uint64, seen map[string]int, trace fun
 			}
 		}
 		wrong = d.wrong
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 	})
 	return wrong
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // finish ends a schedule: faults stop, everybody who waits gets the lock in turn,
@@ -125,14 +126,14 @@ func (w *world) close() {
 	if w.wrong != "" {
 		return
 	}
-	time.Sleep(3 * w.setup.ttl)
+	virtual.Sleep(3 * w.setup.ttl)
 	for _, k := range w.srv.Direct().Keys() {
 		// What the dead leave in a queue lasts until somebody comes, or for the keep time.
 		if !w.faulty && !strings.HasPrefix(k, "relock:h:") {
 			w.violate("%s is left", k)
 		}
 	}
-	time.Sleep(2 * time.Minute)
+	virtual.Sleep(2 * time.Minute)
 	if left := w.srv.Direct().Keys(); len(left) > 0 {
 		w.violate("left in redis after the keep time: %v", left)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A schedule is what the scheduler decides: the setup, then one number a step.
@@ -119,7 +120,7 @@ func explore(t *testing.T, s schedule, traced bool) (o outcome) {
 		} else {
 			w.close()
 		}
-		time.Sleep(3 * time.Second)
+		virtual.Sleep(3 * time.Second)
 		w.census.schedules = 1
 		o.wrong, o.census = w.wrong, w.census
 	})

@@ -5,6 +5,8 @@ import (
 	"io"
 	"testing/synctest"
 	"time"
+
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func (w *world) loseRequest(n int) bool {
@@ -185,7 +187,7 @@ func (w *world) loseData(int) bool {
 	w.say("the server loses all data")
 	w.hurt("flushes")
 	w.srv.FlushAll()
-	time.Sleep(time.Millisecond + 7*time.Microsecond) // no server loses its data in no time
+	virtual.Sleep(time.Millisecond + 7*time.Microsecond) // no server loses its data in no time
 	for _, name := range w.names {
 		w.forgive(name)
 	}

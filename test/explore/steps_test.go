@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing/synctest"
 	"time"
+
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A setup is what the first number of a schedule says.
@@ -265,7 +267,7 @@ func (w *world) stall(n int) bool {
 	if d >= w.setup.ttl/3 {
 		w.fair, w.faulty = false, true
 	}
-	time.Sleep(d + 17*time.Microsecond)
+	virtual.Sleep(d + 17*time.Microsecond)
 	return true
 }
 

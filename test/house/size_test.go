@@ -9,7 +9,7 @@ import (
 )
 
 // tooling are folders of internal/ that no program of a user links.
-var tooling = []string{"internal/jvm", "internal/redistest", "internal/rig", "internal/spawn"}
+var tooling = []string{"internal/jvm", "internal/redistest", "internal/rig", "internal/spawn", "internal/virtual"}
 
 // production reports the library's own Go files: those of the root package and of internal/, without tests.
 func production(file string) bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/inbox"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // shardStates are those that Close may meet, and how each is reached.
@@ -20,7 +21,7 @@ var shardStates = map[string]func(x *cluster){
 	"expiring": func(x *cluster) {
 		_, leave := x.join("a")
 		leave()
-		time.Sleep(linger)
+		virtual.Sleep(linger)
 	},
 	"dialling": func(x *cluster) {
 		x.nodes[0].net.hang.Store(true)
@@ -31,7 +32,7 @@ var shardStates = map[string]func(x *cluster){
 	"refused": func(x *cluster) {
 		x.nodes[0].shard.Refuse(func(string) string { return "CLUSTERDOWN" })
 		x.Channel("a").Join()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 	},
 }
 
@@ -100,7 +101,7 @@ var inboxStates = map[string]func(*fixture){
 	"while up":         (*fixture).ready,
 	"after a suspicion": func(x *fixture) {
 		x.ready()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.Suspect()
 	},
 	"while half-open": func(x *fixture) {
@@ -110,7 +111,7 @@ var inboxStates = map[string]func(*fixture){
 	"while backing off": func(x *fixture) {
 		x.ready()
 		x.srv.Partition()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 	},
 	"while a dial hangs": func(x *fixture) {
 		x.net.hang.Store(true)
@@ -157,7 +158,7 @@ func TestCloseWakesReady(t *testing.T) {
 		for range 3 {
 			go func() { got <- x.Ready(context.Background()) }()
 		}
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.Close()
 		for range 3 {
 			if err := <-got; !errors.Is(err, inbox.ErrClosed) {

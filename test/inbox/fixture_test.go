@@ -18,6 +18,7 @@ import (
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 const channel = "relock:inbox:me"
@@ -211,7 +212,7 @@ func (x *fixture) subscribers(want int) {
 func (x *fixture) paced(d time.Duration, least, most int64) {
 	x.t.Helper()
 	before := x.attempts.Load()
-	time.Sleep(d)
+	virtual.Sleep(d)
 	if n := x.attempts.Load() - before; n < least || n > most {
 		x.t.Errorf("%d links within %v, want %d to %d", n, d, least, most)
 	}

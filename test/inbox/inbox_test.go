@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestFirstMessageAfterReadyIsDelivered(t *testing.T) {
@@ -77,13 +79,13 @@ func TestKilledSubscriberLinksAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, x *fixture) {
 		x.ready()
 		for range 3 {
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			x.srv.KillSubscribers()
 			x.publish("lost")
 			if x.Up() {
 				t.Error("up right after the link was cut")
 			}
-			time.Sleep(50 * time.Millisecond)
+			virtual.Sleep(50 * time.Millisecond)
 			x.ready()
 			x.subscribers(1)
 		}
@@ -114,7 +116,7 @@ func TestUnsubscribedLinkIsReplaced(t *testing.T) {
 		if err := x.ps.Unsubscribe(t.Context(), channel); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		virtual.Sleep(50 * time.Millisecond)
 		x.publish("m1")
 		x.saw("linked", "linked", "m1")
 	})
@@ -123,7 +125,7 @@ func TestUnsubscribedLinkIsReplaced(t *testing.T) {
 func TestSuspectRelinksAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, x *fixture) {
 		x.ready()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		begin := time.Now()
 		x.Suspect()
 		x.saw("linked", "linked")
@@ -133,7 +135,7 @@ func TestSuspectRelinksAtOnce(t *testing.T) {
 		}
 		x.subscribers(1)
 		x.publish("m1")
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.saw("linked", "linked", "m1")
 	})
 }
@@ -159,11 +161,11 @@ func TestSuspectOfYoungLinksBacksOff(t *testing.T) {
 func TestHalfOpenLinkIsReplacedOnSuspicion(t *testing.T) {
 	bubble(t, func(t *testing.T, x *fixture) {
 		x.ready()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.net.deafen()
 		heard := x.Heard()
 		x.publish("lost")
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		if !x.Up() || !x.Heard().Equal(heard) {
 			t.Errorf("up %v, heard %v later: a dead link looks like an idle one", x.Up(), x.Heard().Sub(heard))
 		}
@@ -177,15 +179,15 @@ func TestHalfOpenLinkIsReplacedOnSuspicion(t *testing.T) {
 
 func TestHeardIsTheLastInboundFrame(t *testing.T) {
 	bubble(t, func(t *testing.T, x *fixture) {
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.ready()
 		if got, want := x.Heard(), time.Now(); !got.Equal(want) {
 			t.Errorf("heard the acknowledgement at %v, want %v", got, want)
 		}
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.publish("m1")
 		at := time.Now()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		if got := x.Heard(); !got.Equal(at) {
 			t.Errorf("heard the message at %v, want %v", got, at)
 		}
@@ -217,17 +219,17 @@ func TestCallbacksOfTwoLinksDoNotMix(t *testing.T) {
 	bubble(t, func(t *testing.T, x *fixture) {
 		x.onDeliver = func(payload string) {
 			if payload == "slow" {
-				time.Sleep(time.Minute)
+				virtual.Sleep(time.Minute)
 				x.note("slow done")
 			}
 		}
 		x.ready()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.publish("slow")
 		x.publish("behind")
 		x.Suspect()
 		synctest.Wait()
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		x.publish("m1")
 		x.saw("linked", "slow", "slow done", "linked", "m1")
 	})

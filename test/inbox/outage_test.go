@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestUnreachableServerIsDialledAtAPace(t *testing.T) {
 	bubble(t, func(t *testing.T, x *fixture) {
 		x.ready()
 		heal := x.srv.Partition()
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		x.paced(time.Minute, 55, 121)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -35,7 +37,7 @@ func TestLinksThatDieYoungAreMadeAtAPace(t *testing.T) {
 	bubble(t, func(t *testing.T, x *fixture) {
 		x.net.lives = 10 * time.Millisecond
 		x.ready()
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		x.paced(time.Minute, 55, 121)
 	})
 }
@@ -85,7 +87,7 @@ func TestRefusalIsReturnedAndRetriedSlowly(t *testing.T) {
 				}
 				x.paced(time.Minute, 11, 25)
 				granted.Store(true)
-				time.Sleep(5 * time.Second)
+				virtual.Sleep(5 * time.Second)
 				x.ready()
 				x.publish("m1")
 				x.saw("linked", "m1")
@@ -109,19 +111,19 @@ func TestOutageIsToldOfAtOnceAndThenSeldom(t *testing.T) {
 		x.ready()
 		told(0, "while all is well")
 		heal := x.srv.Partition()
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		told(1, "at the beginning")
 		wantText(t, x.Down(), "last attempt", "refused")
-		time.Sleep(time.Hour)
+		virtual.Sleep(time.Hour)
 		if n := x.failures.Load(); n < 5 || n > 12 {
 			t.Errorf("told %d times within an hour, want about 9", n)
 		}
 		heal()
 		x.ready()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		before := x.failures.Load()
 		x.srv.Partition()
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		told(before+1, "at the next outage")
 	})
 }
@@ -131,7 +133,7 @@ func TestRefusalIsForgottenWhenTheServerIsGone(t *testing.T) {
 		x.srv.FailNext(1000, "NOPERM No permissions", func(args []string) bool { return args[0] == "subscribe" })
 		wantText(t, x.Ready(t.Context()), "NOPERM")
 		x.srv.Partition()
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := x.Ready(ctx)
@@ -146,12 +148,12 @@ func TestGoodLinkResetsThePause(t *testing.T) {
 	bubble(t, func(t *testing.T, x *fixture) {
 		x.ready()
 		heal := x.srv.Partition()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		heal()
 		x.ready()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.srv.KillSubscribers()
-		time.Sleep(20 * time.Millisecond)
+		virtual.Sleep(20 * time.Millisecond)
 		x.saw("linked", "linked", "linked")
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // TestPlainChannelsAreSubscribedWhileTheyAreJoined, all over one connection, and anew where
@@ -41,7 +42,7 @@ func TestPlainChannelsAreSubscribedWhileTheyAreJoined(t *testing.T) {
 		pub.Publish(t.Context(), "b", "2")
 		saw("b 2")
 		leave()
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		if n := pub.Publish(t.Context(), "a", "nobody").Val(); n != 0 {
 			t.Errorf("%d are subscribed to a channel that was left", n)
 		}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Whatever happens in whatever order, who has joined hears in the end, and
@@ -20,9 +22,9 @@ func TestShardsHearAfterAnyDisturbance(t *testing.T) {
 			}
 			x.disturb(rand.New(rand.NewPCG(seed, 1)))
 			users.Wait()
-			time.Sleep(10 * time.Second)
+			virtual.Sleep(10 * time.Second)
 			x.allHear(t, seed)
-			time.Sleep(2 * linger)
+			virtual.Sleep(2 * linger)
 			x.connections(0, 0)
 		})
 	}
@@ -33,12 +35,12 @@ func (x *cluster) comeAndGo(name string, r *rand.Rand) {
 	for range 20 {
 		c := x.Channel(name)
 		leave := c.Join()
-		time.Sleep(time.Duration(r.Int64N(int64(2 * time.Second))))
+		virtual.Sleep(time.Duration(r.Int64N(int64(2 * time.Second))))
 		if r.IntN(4) == 0 {
 			c.Suspect()
 		}
 		leave()
-		time.Sleep(time.Duration(r.Int64N(int64(2 * linger))))
+		virtual.Sleep(time.Duration(r.Int64N(int64(2 * linger))))
 	}
 }
 
@@ -46,7 +48,7 @@ func (x *cluster) comeAndGo(name string, r *rand.Rand) {
 // servers refuse them.
 func (x *cluster) disturb(r *rand.Rand) {
 	for range 60 {
-		time.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
+		virtual.Sleep(time.Duration(r.Int64N(int64(3 * time.Second))))
 		name, node := fmt.Sprint("c", r.IntN(6)), x.nodes[r.IntN(2)]
 		switch r.IntN(4) {
 		case 0:

@@ -12,13 +12,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/inbox"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestShardIsSubscribedWhileItIsJoinedAndLingersAfter(t *testing.T) {
 	sharded(t, func(t *testing.T, x *cluster) {
 		c := x.Channel("a")
 		c.Suspect()
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		if c.Up() || !c.Heard().IsZero() || x.nodes[0].net.dials.Load() > 0 {
 			t.Error("subscribed before it was joined")
 		}
@@ -30,18 +31,18 @@ func TestShardIsSubscribedWhileItIsJoinedAndLingersAfter(t *testing.T) {
 		x.publish("a", "m1")
 		leave()
 		leave()
-		time.Sleep(2 * linger)
+		virtual.Sleep(2 * linger)
 		x.publish("a", "m2")
 		other()
-		time.Sleep(linger - time.Second)
+		virtual.Sleep(linger - time.Second)
 		_, leave = x.join("a")
-		time.Sleep(2 * linger)
+		virtual.Sleep(2 * linger)
 		x.publish("a", "m3")
 		if n := x.nodes[0].net.dials.Load(); n != 1 {
 			t.Errorf("%d dials, want 1", n)
 		}
 		leave()
-		time.Sleep(linger + time.Second)
+		virtual.Sleep(linger + time.Second)
 		x.connections(0, 0)
 		x.publish("a", "lost")
 		x.saw("a", "first", "m1", "m2", "m3")
@@ -73,7 +74,7 @@ func TestShardsOfAServerShareOneConnection(t *testing.T) {
 		for _, leave := range leaves[:98] {
 			leave()
 		}
-		time.Sleep(linger + time.Second)
+		virtual.Sleep(linger + time.Second)
 		x.connections(1, 1)
 		if n := x.nodes[0].shard.Channels(); n != 1 {
 			t.Errorf("%d channels are left, want 1", n)
@@ -93,7 +94,7 @@ func TestShardFollowsItsSlot(t *testing.T) {
 		if x.moved.Load() == 0 {
 			t.Error("nobody was told that the layout has changed")
 		}
-		time.Sleep(100 * time.Millisecond)
+		virtual.Sleep(100 * time.Millisecond)
 		x.ready(moving)
 		x.connections(1, 1)
 		x.publish("moving", "m1")
@@ -111,7 +112,7 @@ func TestShardIsNotUpOnAServerThatServesItNoMore(t *testing.T) {
 		x.nodes[0].net.srv.FailNext(3, "MOVED 1234 192.0.2.9:6379", func(args []string) bool { return args[0] == "hdel" })
 		c := x.Channel("a")
 		defer c.Join()()
-		time.Sleep(10 * time.Millisecond)
+		virtual.Sleep(10 * time.Millisecond)
 		if c.Up() || x.moved.Load() != 1 {
 			t.Errorf("Up = %v, %d times told that the layout has changed", c.Up(), x.moved.Load())
 		}
@@ -146,7 +147,7 @@ func TestShardThatIsSentAwayAsksForTheLayoutAndDisturbsNobody(t *testing.T) {
 		moving := x.Channel("moving")
 		defer moving.Join()()
 		x.asked.Store(0)
-		time.Sleep(20 * time.Second)
+		virtual.Sleep(20 * time.Second)
 		if n := x.asked.Load(); n < 15 || n > 60 {
 			t.Errorf("%d attempts within 20 s", n)
 		}
@@ -154,7 +155,7 @@ func TestShardThatIsSentAwayAsksForTheLayoutAndDisturbsNobody(t *testing.T) {
 			t.Error("an attempt was sent away, and the layout not asked for")
 		}
 		x.move("moving", 1)
-		time.Sleep(2 * time.Second)
+		virtual.Sleep(2 * time.Second)
 		x.ready(moving)
 		x.publish("moving", "m1")
 		x.publish("staying", "m1")
@@ -181,7 +182,7 @@ func TestRefusalOfManyShardsAtOnceBreaksTheConnection(t *testing.T) {
 		defer b.Join()()
 		synctest.Wait()
 		x.nodes[0].shard.Refuse(nil)
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.ready(b)
 		x.saw("a", "first", "again")
 	})
@@ -194,7 +195,7 @@ func TestShardThatIsRefusedSaysSo(t *testing.T) {
 		defer c.Join()()
 		wantText(t, c.Ready(t.Context()), "NOPERM")
 		x.nodes[0].shard.Refuse(nil)
-		time.Sleep(10 * time.Second)
+		virtual.Sleep(10 * time.Second)
 		x.ready(c)
 	})
 }
@@ -206,9 +207,9 @@ func TestBrokenConnectionSubscribesAllShardsAnew(t *testing.T) {
 			x.join(name)
 		}
 		for range 2 {
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 			x.nodes[0].net.srv.KillSubscribers()
-			time.Sleep(100 * time.Millisecond)
+			virtual.Sleep(100 * time.Millisecond)
 		}
 		x.connections(1, 0)
 		for _, name := range names {
@@ -222,7 +223,7 @@ func TestSuspectedShardGetsAnotherConnectionAndTheOthersFollow(t *testing.T) {
 	sharded(t, func(t *testing.T, x *cluster) {
 		a, _ := x.join("a")
 		b, _ := x.join("b")
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		x.nodes[0].net.deafen()
 		x.publish("a", "lost")
 		a.Suspect()
@@ -252,7 +253,7 @@ func TestShardsOfAClosedClientAreClosed(t *testing.T) {
 	sharded(t, func(t *testing.T, x *cluster) {
 		c, _ := x.join("a")
 		_ = x.nodes[0].rdb.Load().Close()
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		wantText(t, c.Ready(t.Context()), redis.ErrClosed.Error())
 	})
 }
@@ -265,7 +266,7 @@ func TestShardOutlivesAClientThatIsClosedBeforeItDials(t *testing.T) {
 		n.stale.Store(closed)
 		c := x.Channel("a")
 		defer c.Join()()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.ready(c)
 		x.publish("a", "m1")
 		x.saw("a", "first", "m1")
@@ -279,7 +280,7 @@ func TestShardOutlivesTheClientOfItsNode(t *testing.T) {
 		n := x.nodes[0]
 		old := n.rdb.Swap(n.net.srv.Client(t, func(o *redis.Options) { o.Dialer = n.net.dial }))
 		_ = old.Close()
-		time.Sleep(5 * time.Second)
+		virtual.Sleep(5 * time.Second)
 		x.ready(c)
 		x.publish("a", "m1")
 		x.saw("a", "first", "again", "m1")
@@ -307,9 +308,9 @@ func TestShardIsHeardThoughItsConnectionTakesLong(t *testing.T) {
 		x.slowly(x.nodes[0], 4*time.Second)
 		a, b := x.Channel("a"), x.Channel("b")
 		defer a.Join()()
-		time.Sleep(3 * time.Second)
+		virtual.Sleep(3 * time.Second)
 		defer b.Join()()
-		time.Sleep(1100 * time.Millisecond)
+		virtual.Sleep(1100 * time.Millisecond)
 		if !a.Up() || !b.Up() {
 			t.Fatalf("after the 4 s of the dial: Up = %v and %v", a.Up(), b.Up())
 		}
@@ -327,9 +328,9 @@ func TestShardLeavesADialThatHangsWhenItsSlotMoves(t *testing.T) {
 		x.nodes[0].net.hang.Store(true)
 		c := x.Channel("a")
 		defer c.Join()()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		x.move("a", 1)
-		time.Sleep(1100 * time.Millisecond)
+		virtual.Sleep(1100 * time.Millisecond)
 		if !c.Up() {
 			t.Fatal("not subscribed 1.1 s after the slot has moved")
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // manners are the ways to wait for a lock until ctx ends.
@@ -47,7 +48,7 @@ func abandoned(t *testing.T, manner, company string, cancelAt func(link *rediste
 		})
 		cancelAt(link, cancel)
 		call, second := inCompany(ctx, c, manner, company)
-		time.Sleep(12 * time.Millisecond)
+		virtual.Sleep(12 * time.Millisecond)
 		last := s.Through(redistest.NewLink(t, s.Server.Dial)).NewLock("job")
 		var gotAt time.Time
 		after := rig.Beside(func() error {
@@ -96,11 +97,11 @@ func inCompany(ctx context.Context, c *relock.Client, manner, company string) (c
 // leavesNothing looks in Redis and in the client, soon and after the keep time.
 func leavesNothing(t *testing.T, s *rig.Lab, c *relock.Client, l *relock.Lock) {
 	t.Helper()
-	time.Sleep(time.Minute)
+	virtual.Sleep(time.Minute)
 	rig.WantState(t, l, "at the end", "free waiting 0")
 	rig.WantBare(t, s.Redis, "job")
 	rig.WantGone(t, c)
-	time.Sleep(10 * time.Minute)
+	virtual.Sleep(10 * time.Minute)
 	if keys := s.Server.Direct().Keys(); len(keys) > 0 {
 		t.Errorf("after the keep time Redis has %q", keys)
 	}
@@ -112,7 +113,7 @@ func warm(t *testing.T, c *relock.Client) {
 	l := c.NewLock("warm")
 	rig.Must(t, l.Lock(t.Context()))
 	rig.Must(t, l.Unlock())
-	time.Sleep(time.Minute)
+	virtual.Sleep(time.Minute)
 	synctest.Wait()
 }
 

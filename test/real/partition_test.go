@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // breaks are the ways in which a link fails.
@@ -36,7 +37,7 @@ func TestPartitionedHolderKnowsBeforeAnybodyElseHolds(t *testing.T) {
 					aware := rig.Beside(func() error { <-h.Lost(); lostAt = time.Now(); return h.Err() })
 					next := s.Eye.NewLock("job")
 					got := rig.Beside(func() error { err := next.Lock(t.Context()); gotAt = time.Now(); return err })
-					time.Sleep(phase)
+					virtual.Sleep(phase)
 					breakIt(link)
 					rig.Must(t, <-got)
 					synctest.Wait()
@@ -113,19 +114,19 @@ func breakQueue(t *testing.T, s *rig.Lab, phase time.Duration, breakIt func(*red
 				t.Error(err)
 			}
 		})
-		time.Sleep(101 * time.Millisecond)
+		virtual.Sleep(101 * time.Millisecond)
 	}
-	time.Sleep(phase)
+	virtual.Sleep(phase)
 	var heals []func()
 	for _, link := range links {
 		heals = append(heals, breakIt(link))
 	}
-	time.Sleep(13 * time.Second)
+	virtual.Sleep(13 * time.Second)
 	for i := range heals {
 		heals[len(heals)-1-i]() // the last in the queue comes back first
-		time.Sleep(11 * time.Millisecond)
+		virtual.Sleep(11 * time.Millisecond)
 	}
-	time.Sleep(5 * time.Second)
+	virtual.Sleep(5 * time.Second)
 	rig.WantState(t, s.Eye.NewLock("job"), "after the fault", h.Owner()+" x1 waiting 5")
 	rig.Must(t, h.Release())
 	for want := range waiters {
@@ -151,17 +152,17 @@ func TestHalfOpenInboxIsNoticed(t *testing.T) {
 				rig.Must(t, s.Eye.NewLock("other").Lock(t.Context()))
 				ctx, cancel := context.WithCancel(t.Context())
 				waits := rig.Beside(func() error { return other.Lock(ctx) }) // keeps heartbeats going
-				time.Sleep(ttl + phase)
+				virtual.Sleep(ttl + phase)
 				subscribed := link.Commands()["subscribe"]
 				link.HoleSubscribers()
-				time.Sleep(7 * time.Millisecond)
+				virtual.Sleep(7 * time.Millisecond)
 				released := time.Now()
 				rig.Must(t, h.Release())
 				rig.Must(t, <-got)
 				if late := time.Since(released); late > ttl/3+time.Second {
 					t.Errorf("the grant came to light after %v, want at most a heartbeat", late)
 				}
-				time.Sleep(ttl - time.Since(released))
+				virtual.Sleep(ttl - time.Since(released))
 				if link.Commands()["subscribe"] == subscribed {
 					t.Error("not subscribed again within three heartbeats")
 				}
@@ -191,7 +192,7 @@ func TestWaiterAsksAtOnceWhenItsLinkIsBack(t *testing.T) {
 				c, link := s.Linked(relock.Defaults(relock.TTL(5 * time.Minute)))
 				l := c.NewLock("job")
 				got := rig.Beside(func() error { return l.Lock(t.Context()) })
-				time.Sleep(11 * time.Second)
+				virtual.Sleep(11 * time.Second)
 				breakIt(s, link)
 				rig.Must(t, h.Release())
 				broken := time.Now()

@@ -14,6 +14,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // fleet is one client that holds many locks, all due for renewal at once.
@@ -47,7 +48,7 @@ func overdue(t *testing.T, s *rig.Lab, locks []*relock.Lock, lease time.Duration
 // allHeld fails unless every hold outlives some leases, and then ends in order.
 func allHeld(t *testing.T, holds []*relock.Hold) {
 	t.Helper()
-	time.Sleep(time.Minute)
+	virtual.Sleep(time.Minute)
 	for _, h := range holds {
 		rig.Must(t, h.Err())
 		rig.Must(t, h.Release())
@@ -66,12 +67,12 @@ func TestOneErrorInARenewalBatchDelaysNoOther(t *testing.T) {
 				s.Server.FailNext(2, text, func(args []string) bool {
 					return renews(rig.ScriptSent(args)) && slices.Contains(args, "relock:h:{job 77}")
 				})
-				time.Sleep(10*time.Second + 7*time.Millisecond)
+				virtual.Sleep(10*time.Second + 7*time.Millisecond)
 				synctest.Wait()
 				if n := overdue(t, s, locks, 29*time.Second); n > 1 {
 					t.Errorf("%d renewals are overdue, want no more than the one that failed", n)
 				}
-				time.Sleep(2 * time.Second)
+				virtual.Sleep(2 * time.Second)
 				if n := overdue(t, s, locks, 27*time.Second); n > 0 {
 					t.Errorf("%d renewals are overdue, also the one that failed ought to have been tried again", n)
 				}
@@ -99,12 +100,12 @@ func TestOneUnansweredRenewalBatchDelaysNoOther(t *testing.T) {
 					}
 					return redistest.Pass
 				})
-				time.Sleep(10*time.Second + 7*time.Millisecond)
+				virtual.Sleep(10*time.Second + 7*time.Millisecond)
 				synctest.Wait()
 				if n := overdue(t, s, locks, 29*time.Second); n > 128 {
 					t.Errorf("%d renewals are overdue, want no more than the batch that got no answer", n)
 				}
-				time.Sleep(4 * time.Second)
+				virtual.Sleep(4 * time.Second)
 				if n := overdue(t, s, locks, 25*time.Second); n > 0 || !struck {
 					t.Errorf("%d renewals are overdue, want none: they are tried again after the attempt", n)
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // An act is a scenario that a fault befalls. It says after each of its steps
@@ -35,7 +36,7 @@ func nesting(t *testing.T, s *rig.Lab, link *redistest.Link, step func(what, wan
 	step("two unlocks", "a x1 waiting 0")
 	rig.Must(t, l.Unlock())
 	step("last unlock", "free waiting 0")
-	time.Sleep(time.Minute) // what is still tried in the background
+	virtual.Sleep(time.Minute) // what is still tried in the background
 	rig.WantGone(t, c)
 }
 
@@ -49,10 +50,10 @@ func handingOver(t *testing.T, s *rig.Lab, link *redistest.Link, step func(what,
 	rig.Must(t, locks[0].Lock(t.Context()))
 	step("a locks", "a x1 waiting 0")
 	b := rig.Beside(func() error { return locks[1].Lock(t.Context()) })
-	time.Sleep(7 * time.Second)
+	virtual.Sleep(7 * time.Second)
 	step("b waits", "a x1 waiting 1")
 	c := rig.Beside(func() error { return locks[2].Lock(t.Context()) })
-	time.Sleep(7 * time.Second)
+	virtual.Sleep(7 * time.Second)
 	step("c waits", "a x1 waiting 2")
 	rig.Must(t, locks[0].Lock(t.Context()))
 	step("a again", "a x2 waiting 2")
@@ -70,7 +71,7 @@ func handingOver(t *testing.T, s *rig.Lab, link *redistest.Link, step func(what,
 	step("b unlocks", "c x1 waiting 0")
 	rig.Must(t, locks[2].Unlock())
 	step("c unlocks", "free waiting 0")
-	time.Sleep(time.Minute)
+	virtual.Sleep(time.Minute)
 	rig.WantGone(t, clients...)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // TestAWaitingProcessSendsOneHeartbeatForEachLock counts every command of a
@@ -39,11 +40,11 @@ func countHeartbeats(t *testing.T, opts ...relock.LockOption) {
 			for range callers {
 				waiting = append(waiting, rig.Beside(func() error { return l.Lock(ctx) }))
 			}
-			time.Sleep(1777 * time.Millisecond)
+			virtual.Sleep(1777 * time.Millisecond)
 		}
 		synctest.Wait()
 		before := link.Commands()
-		time.Sleep(waited)
+		virtual.Sleep(waited)
 		sent := link.Commands()
 		maps.DeleteFunc(sent, func(name string, n int) bool { return n == before[name] })
 		n := sent["evalsha"] - before["evalsha"]

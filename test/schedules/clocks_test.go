@@ -13,6 +13,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The addresses of a duo's servers. Nothing answers there.
@@ -62,7 +63,7 @@ func (p *duo) process() *duoActor {
 			}, nil
 		},
 	})
-	p.T.Cleanup(func() { _ = rdb.Close(); time.Sleep(5 * time.Second) })
+	p.T.Cleanup(func() { _ = rdb.Close(); virtual.Sleep(5 * time.Second) })
 	a := p.ActorOver(rdb, far, relock.ShardedPubSub())
 	of := func(addr string) func(i int) string {
 		return func(i int) string { return p.nameAt(rdb, addr, i) }
@@ -100,7 +101,7 @@ func (p *duo) keepBusy(l *relock.Lock) (stop func()) {
 		defer close(done)
 		for ctx.Err() == nil {
 			if h, err := l.Acquire(ctx); err == nil {
-				time.Sleep(47 * time.Millisecond)
+				virtual.Sleep(47 * time.Millisecond)
 				_ = h.Release()
 			}
 		}
@@ -118,13 +119,13 @@ func TestF08WaitersOfAClusterKeepTheirPlacesThoughItsClocksDiffer(t *testing.T) 
 			held := p.Take(a.NewLock(name, relock.Fair()))
 			stop := p.keepBusy(b.NewLock(b.near(1)))
 			defer stop()
-			time.Sleep(101 * time.Millisecond)
+			virtual.Sleep(101 * time.Millisecond)
 			first := p.Begin(b.NewLock(name, relock.Fair(), relock.TTL(time.Second)))
-			time.Sleep(102 * time.Millisecond)
+			virtual.Sleep(102 * time.Millisecond)
 			second := p.Begin(a.NewLock(name, relock.Fair(), relock.TTL(time.Second)))
 			asked := b.Sent("acquire")
 			for range 24 {
-				time.Sleep(101 * time.Millisecond)
+				virtual.Sleep(101 * time.Millisecond)
 				if n := p.Info(a.NewLock(name, relock.Fair())).Waiters; n != 2 {
 					t.Fatalf("clocks %v apart: %d wait, want 2", step, n)
 				}

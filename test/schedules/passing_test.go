@@ -11,6 +11,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A plain lock is passed on within a process without a command. These tests say
@@ -31,7 +32,7 @@ func turnsOf(t *testing.T, waiters int, each time.Duration) (passes int, took ti
 				l := p.NewLock("l")
 				if err := l.Lock(t.Context()); err == nil {
 					holds.Add(1)
-					time.Sleep(each)
+					virtual.Sleep(each)
 					_ = l.Unlock()
 				}
 			}()

@@ -9,6 +9,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // TestRenewalsOfManyAreTrustedFromTheirSending: as for one, trust is the time of
@@ -65,8 +66,8 @@ func TestTrustNeverMovesBack(t *testing.T) {
 			}
 			return redistest.Pass
 		})
-		time.Sleep(10*time.Second + time.Millisecond) // a renewal is under way
-		time.Sleep(time.Second)
+		virtual.Sleep(10*time.Second + time.Millisecond) // a renewal is under way
+		virtual.Sleep(time.Second)
 		longer := c.NewLock("a", relock.Owner("me"), relock.TTL(time.Minute))
 		long := rig.MustAcquire(t, longer)
 		before, longest := h.TrustedUntil(), long.TrustedUntil()
@@ -74,7 +75,7 @@ func TestTrustNeverMovesBack(t *testing.T) {
 			t.Fatalf("renewal under way: %v; trusted for %v after a nested Lock with a longer lease, want all of its own", held, left)
 		}
 		close(gate)
-		time.Sleep(100 * time.Millisecond)
+		virtual.Sleep(100 * time.Millisecond)
 		if after := h.TrustedUntil(); after.Before(before) {
 			t.Errorf("trust moved back by %v", before.Sub(after))
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // A pooled is a process whose redis client keeps many connections.
@@ -22,7 +23,7 @@ type pooled struct {
 
 func newPooled(s *rig.Lab, size int) *pooled {
 	s.T.Helper()
-	s.T.Cleanup(func() { time.Sleep(10 * time.Second) }) // silent connections end by ReadTimeout
+	s.T.Cleanup(func() { virtual.Sleep(10 * time.Second) }) // silent connections end by ReadTimeout
 	link := redistest.NewLink(s.T, s.Server.Dial)
 	rdb := s.Server.Client(s.T, func(o *redis.Options) { o.Dialer, o.PoolSize = link.Dial, size })
 	a := s.ActorOver(rdb, link)

@@ -8,6 +8,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // counter is the largest token that Redis has issued.
@@ -27,7 +28,7 @@ func TestF10TokenCounterIsNeverAheadOfTheClock(t *testing.T) {
 		a, b := s.Actor(), s.Actor()
 		var last int64
 		for range 100 {
-			time.Sleep(time.Microsecond) // faster than any server
+			virtual.Sleep(time.Microsecond) // faster than any server
 			held := s.Take(a.NewLock("l"))
 			if held.Token() <= last {
 				t.Fatalf("token %d after %d", held.Token(), last)
@@ -47,7 +48,7 @@ func TestF10TokenCounterIsNeverAheadOfTheClock(t *testing.T) {
 			t.Fatalf("the counter is %d us ahead of the clock after a hand-off", n-now)
 		}
 		s.Server.FlushAll()
-		time.Sleep(time.Microsecond)
+		virtual.Sleep(time.Microsecond)
 		if held := s.Take(a.NewLock("l")); held.Token() <= last {
 			t.Errorf("token %d after a restart without data, %d before it", held.Token(), last)
 		}
@@ -60,7 +61,7 @@ func TestF10TokensOfLocalHoldsComeFromThePast(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		a, b := s.Actor(), s.Actor()
 		rig.End(t, s.Take(a.NewLock("l"))) // the first grant has a block of one
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		before := a.Sent("release")
 		calls := []*rig.Call{s.Begin(a.NewLock("l"))}
 		for range 20 {
@@ -79,7 +80,7 @@ func TestF10TokensOfLocalHoldsComeFromThePast(t *testing.T) {
 			t.Errorf("%d releases, want the lock to be passed on without", n)
 		}
 		s.Server.FlushAll()
-		time.Sleep(time.Microsecond)
+		virtual.Sleep(time.Microsecond)
 		if held := s.Take(b.NewLock("l")); held.Token() <= last {
 			t.Errorf("token %d after a restart without data, %d before it", held.Token(), last)
 		}
@@ -95,7 +96,7 @@ func TestF10TokensGrowThoughTheClockStepsBack(t *testing.T) {
 		last := held.Token()
 		for _, step := range []time.Duration{-time.Hour, -time.Second, 30 * time.Minute} {
 			s.Server.StepClock(step)
-			time.Sleep(101 * time.Millisecond)
+			virtual.Sleep(101 * time.Millisecond)
 			for _, p := range []*rig.Actor{a, b} {
 				held := s.Take(p.NewLock("l"))
 				if held.Token() <= last {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/relock-go/relock/internal/script"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // nine are calls with keys of their own.
@@ -93,9 +94,9 @@ func TestWhoLeavesACallOnThePoolLeavesAlone(t *testing.T) {
 		c.call(ctx, time.Minute, "leaves", call("leaves"))
 		c.call(t.Context(), 100*time.Millisecond, "late", call("late"))
 		c.call(t.Context(), time.Minute, "stays", call("stays"))
-		time.Sleep(50 * time.Millisecond) // on the wire by now
+		virtual.Sleep(50 * time.Millisecond) // on the wire by now
 		cancel()
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		open()
 		c.wg.Wait()
 		if r := c.results["leaves"]; !errors.Is(r.Err, context.Canceled) || transport.Classify(r.Err) != transport.Unknown || c.took["leaves"] != 50*time.Millisecond {
@@ -128,7 +129,7 @@ func TestACallThatGetsNoConnectionIsNeverSent(t *testing.T) {
 		c.call(t.Context(), time.Millisecond, "late", call("late"))
 		c.call(t.Context(), time.Minute, "stays", call("stays"))
 		cancel()
-		time.Sleep(2 * time.Millisecond)
+		virtual.Sleep(2 * time.Millisecond)
 		open()
 		c.wg.Wait()
 		for name, want := range map[string]error{"first": nil, "leaves": context.Canceled, "late": transport.ErrNoReply, "stays": nil} {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestCancelledCallReturnsAtOnceAndIsAwaited(t *testing.T) {
@@ -230,7 +231,7 @@ func TestCallersDeadlineDoesNotCostTheConnection(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v, want the context's", err)
 		}
-		time.Sleep(time.Second)
+		virtual.Sleep(time.Second)
 		if tr.Outstanding() != 1 {
 			t.Error("the caller's deadline ended the read")
 		}

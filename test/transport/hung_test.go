@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 func TestCallsThatHangHoldUpNobody(t *testing.T) {
@@ -24,7 +25,7 @@ func TestCallsThatHangHoldUpNobody(t *testing.T) {
 			name := fmt.Sprint("k", i)
 			c.call(t.Context(), time.Minute, name, call(name))
 		}
-		time.Sleep(20 * time.Millisecond)
+		virtual.Sleep(20 * time.Millisecond)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		for i := range 10 {
@@ -39,7 +40,7 @@ func TestCallsThatHangHoldUpNobody(t *testing.T) {
 func TestHungNodeHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// go-redis asks for the layout on a goroutine of its own, for so long.
-		defer time.Sleep(time.Second)
+		defer virtual.Sleep(time.Second)
 		sent := new(traffic)
 		n := newTwoNodes(t, sent)
 		n.hung.set(swallow)
@@ -49,7 +50,7 @@ func TestHungNodeHoldsUpNoOther(t *testing.T) {
 				n.call(t.Context(), time.Second, n.on[l][i], call(n.on[l][i]))
 			}
 		}
-		time.Sleep(5 * time.Millisecond)
+		virtual.Sleep(5 * time.Millisecond)
 		close(sent.gate)
 		synctest.Wait()
 		for _, key := range n.on[n.well][:15] {
@@ -134,7 +135,7 @@ func TestACallOfAClusterThatSaysNothingEndsInTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, do way) {
-				defer time.Sleep(time.Minute) // go-redis asks for the layout on goroutines of its own
+				defer virtual.Sleep(time.Minute) // go-redis asks for the layout on goroutines of its own
 				rdb := redis.NewClusterClient(&redis.ClusterOptions{
 					Addrs: []string{"192.0.2.1:6379"}, Dialer: silent(t), ReadTimeout: row.read, MaxRetries: -1,
 				})

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -56,7 +57,7 @@ func TestCallsGoByTheClientWhereNoConnectionCanBeMade(t *testing.T) {
 					t.Errorf("%v and %d dials, want one call to try", took, dials)
 				}
 				broken = false
-				time.Sleep(time.Second)
+				virtual.Sleep(time.Second)
 				if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil || seen.Load() != 0 {
 					t.Errorf("%v, with %d goroutines, want a connection beside", err, seen.Load())
 				}
@@ -94,7 +95,7 @@ func TestDialThatHangsIsNotTriedByEachCall(t *testing.T) {
 			t.Errorf("took %v, want no wait", took)
 		}
 		hangs.Store(false)
-		time.Sleep(10 * time.Second) // go-redis dials on, for nobody
+		virtual.Sleep(10 * time.Second) // go-redis dials on, for nobody
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // during returns how many goroutines of the Transport's are at work when a call
@@ -176,7 +177,7 @@ func TestServerThatIsSlowIsAskedByOthersUntilItAnswers(t *testing.T) {
 			}
 		}
 		l.set(none)
-		time.Sleep(time.Minute)
+		virtual.Sleep(time.Minute)
 		if err := rdb.Ping(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}

@@ -14,12 +14,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Fails when calls to a primary of a Cluster use a connection each, or wait for another primary.
 func TestCallsToAPrimaryOfAClusterShareAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(time.Second) // go-redis asks for the layout on a goroutine of its own, for so long
+		defer virtual.Sleep(time.Second) // go-redis asks for the layout on a goroutine of its own, for so long
 		n := newTwoNodes(t)
 		before := n.hung.dialled()
 		open := n.hung.close()
@@ -62,7 +63,7 @@ func (*seen) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 // Fails when a stream to a primary leaves out the hooks of the Cluster client.
 func TestHooksOfAClusterClientSeeEveryCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(time.Second)
+		defer virtual.Sleep(time.Second)
 		hook := &seen{}
 		n := newTwoNodes(t, hook)
 		before := hook.n.Load()
@@ -118,7 +119,7 @@ func TestTheStreamToAServerThatHasLeftIsClosed(t *testing.T) {
 		second.Store(&other)
 		for range 3 { // go-redis closes the client of a server that has left a minute later, at the next look
 			rdb.ReloadState(t.Context())
-			time.Sleep(time.Minute)
+			virtual.Sleep(time.Minute)
 		}
 		calls()
 		synctest.Wait()
@@ -219,7 +220,7 @@ func TestTheStreamOfASentinelClientEndsWhenAnotherPrimaryIsNamed(t *testing.T) {
 					if dials > 1 {
 						return nil // of a stream
 					}
-					time.Sleep(time.Second)
+					virtual.Sleep(time.Second)
 					return errors.New("refused")
 				}
 				if _, err := w.tr.Do(t.Context(), 2*time.Second, call("k")); err == nil {
@@ -252,7 +253,7 @@ func TestTheStreamOfASentinelClientEndsWhenAnotherPrimaryIsNamed(t *testing.T) {
 				synctest.Wait()
 				row.after(t, w)
 				w.calls(t, 3)
-				time.Sleep(time.Second) // the stream was young
+				virtual.Sleep(time.Second) // the stream was young
 				w.calls(t, 2)
 				if old, now := w.first.count(t, "k"), w.next.count(t, "k"); old != row.want || now != 5 {
 					t.Errorf("%d calls on the old primary, %d on the new one, want %d and 5", old, now, row.want)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Fails when a call gets the reply of another, where some have left before theirs came,
@@ -101,7 +102,7 @@ func TestCallsDoNotFollowASilentOne(t *testing.T) {
 				}
 				l.silence(l.dialled())
 				c.call(t.Context(), time.Second, "first", call("first"))
-				time.Sleep(row.after)
+				virtual.Sleep(row.after)
 				c.call(t.Context(), time.Second, "second", call("second"))
 				c.wg.Wait()
 				if err := c.results["first"].Err; !errors.Is(err, transport.ErrNoReply) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // The context ends as the command has just been written.
@@ -72,7 +73,7 @@ func TestTimeoutOfACallIsItsOwn(t *testing.T) {
 				if _, err := tr.Do(t.Context(), row.first, call("k")); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(row.pause)
+				virtual.Sleep(row.pause)
 				l.set(swallow)
 				begin := time.Now()
 				_, err := tr.Do(t.Context(), row.second, call("k"))
@@ -101,7 +102,7 @@ func TestOwnConnectionsHaveTheClientsTimeouts(t *testing.T) {
 					if _, err := tr.Do(t.Context(), timeout, call("k")); err != nil {
 						t.Fatal(err)
 					}
-					time.Sleep(2 * time.Second)
+					virtual.Sleep(2 * time.Second)
 				}
 			}
 			l.set(swallow)
@@ -186,7 +187,7 @@ func TestAConnectionThatIsBusyEndsWithItsLifetime(t *testing.T) {
 			if _, err := tr.Do(t.Context(), time.Minute, call("k")); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Millisecond)
+			virtual.Sleep(time.Millisecond)
 		}
 		if got := l.dialled() - before; got != 3 {
 			t.Errorf("%d connections in 2.6 s, want one for each second", got)
@@ -209,9 +210,9 @@ func TestRepliesComeThoughTheLifetimeOfTheirConnectionEnds(t *testing.T) {
 		}
 		before := l.dialled()
 		open := l.close()
-		time.Sleep(995 * time.Millisecond)
+		virtual.Sleep(995 * time.Millisecond)
 		c.call(t.Context(), time.Minute, "old", call("old"))
-		time.Sleep(5 * time.Millisecond)
+		virtual.Sleep(5 * time.Millisecond)
 		c.call(t.Context(), time.Minute, "new", call("new"))
 		if got := l.dialled() - before; got != 1 {
 			t.Errorf("%d more connections, want one", got)

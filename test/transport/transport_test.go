@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock/internal/transport"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // newTransport returns one whose goroutines end with the test.
@@ -253,7 +254,7 @@ func TestClosedClientIsClosed(t *testing.T) {
 func TestClusterClientRunsTheScriptOnce(t *testing.T) {
 	bothWays(t, func(t *testing.T, do way) {
 		// go-redis asks for the layout on a goroutine of its own, for so long.
-		defer time.Sleep(time.Second)
+		defer virtual.Sleep(time.Second)
 		l := newLink(t)
 		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"192.0.2.1:6379"}, Dialer: l.dial})
 		defer rdb.Close()
