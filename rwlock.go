@@ -64,8 +64,7 @@ func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error
 
 // RUnlock ends one hold for reading of this handle: a lost one first, else the newest, or the oldest if holds of
 // several grants are on the handle. Each anonymous hold is of a grant of its own. Each success of RLock and TryRLock
-// needs one. It returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before
-// ErrNotHeld.
+// needs one. It returns nil or ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost first.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
 // RLocker returns the reading side as a Lock, with Acquire, Do, tokens and loss. It is the same Lock each time: its

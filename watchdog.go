@@ -28,8 +28,7 @@ func NoWatchdog() LockOption {
 
 // MaxHold ends renewal d after the hold was acquired, so that a holder that hangs but lives gives way. Its hold is lost
 // when the last lease ends, at most a TTL after d. That is so even if the owner has other holds: then the lock stays
-// with the owner. A nested call that may hang needs a MaxHold too. By default there is no limit. d is from 1 ms to 10
-// years.
+// with the owner. A nested call that may hang needs one too. By default there is no limit. d is from 1 ms to 10 years.
 func MaxHold(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.MaxHold = d

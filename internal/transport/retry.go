@@ -11,16 +11,19 @@ import (
 
 // Try calls attempt until it returns again == false or an error that lasts (see Hopeless), and returns that error. If
 // attempt wants to go on, Try calls it at once after success, and after a pause if it returned an error. If ctx ends or
-// stop is closed during a pause, Try returns the latest error.
+// stop is closed during a pause, Try returns the latest error. If ctx ends an attempt, Try returns the one before that.
 func Try(ctx context.Context, stop <-chan struct{}, attempt func() (again bool, err error)) error {
 	return TryEvery(ctx, stop, longestPause, attempt)
 }
 
 // TryEvery is Try with pauses of at most most, and never more than 1 s.
 func TryEvery(ctx context.Context, stop <-chan struct{}, most time.Duration, attempt func() (again bool, err error)) error {
-	for fails := 0; ; {
+	for before, fails := error(nil), 0; ; {
 		again, err := attempt()
-		switch {
+		if before != nil && ending.Is(err, ctx.Err()) {
+			return before // which says what was the matter
+		}
+		switch before = err; {
 		case !again || err != nil && Hopeless(err):
 			return err
 		case err == nil, errors.Is(err, errConnecting):

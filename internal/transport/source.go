@@ -113,8 +113,7 @@ func (o *streamSource) join(ctx context.Context, timeout time.Duration) (c *shar
 
 // A client of Sentinel closes the connections of its pool when the Sentinels name another primary, and does not tell.
 // The old primary may go on answering for a while, if it was cut off. So the stream ends when a connection of the pool
-// has gone since the stream's dial began, whatever the reason. One that was in use at that moment goes when it is given
-// back.
+// has gone since the stream's dial began, whatever the reason. One in use at that moment goes when it is given back.
 
 // switched ends the stream if the client may have another primary by now: also if the pool has no idle connection that
 // would have gone. A stream that was young is not replaced at once, because connections may go all the time.

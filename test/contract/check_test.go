@@ -110,6 +110,29 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// go-redis dials five times before it says that a connection was refused, and the context ends in the middle of a later try.
+// Fails when the error says only that Redis has not answered.
+func TestAProbeThatItsContextEndsSaysWhyRedisDidNotAnswer(t *testing.T) {
+	for name, ask := range map[string]func(ctx context.Context, c *relock.Client) error{
+		"Check": func(ctx context.Context, c *relock.Client) error { return c.Check(ctx) },
+		"Info":  func(ctx context.Context, c *relock.Client) error { _, err := c.NewLock("l").Info(ctx); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, link := x.Linked()
+				defer link.Cut()()
+				ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+				defer cancel()
+				err := ask(ctx, c)
+				rig.WantIs(t, err, relock.ErrUnavailable, context.DeadlineExceeded)
+				if !strings.Contains(fmt.Sprint(err), "refused") {
+					t.Errorf("%v, want it to say that the connection was refused", err)
+				}
+			})
+		})
+	}
+}
+
 // stray publishes what the client tells itself to a channel that nobody hears.
 type stray struct{}
 

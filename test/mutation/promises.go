@@ -33,6 +33,16 @@ var promiseRules = []Rule{
 		[]string{"TestWaitersUnderAnyPrefixAreWokenByMessage"},
 	},
 	{
+		"a retry that its context ends returns the error before that", "internal/transport TryEvery",
+		"return before", "return err",
+		[]string{"TestAProbeThatItsContextEndsSaysWhyRedisDidNotAnswer"},
+	},
+	{
+		"a program that ends does not say that it goes on trying", "cmd/relock unreleased.Error",
+		`strings.Replace(e.error.Error(), untrue, "", 1)`, `strings.Replace(e.error.Error(), untrue, untrue, 1)`,
+		[]string{"TestAProgramThatEndsDoesNotSayThatItGoesOnTrying"},
+	},
+	{
 		"labels hold up no Info for longer than a second in all", "internal/label Book.read",
 		"context.WithTimeout(ctx, readWithin)", "context.WithTimeout(ctx, 10*readWithin)",
 		[]string{"TestLabelsWhoseScriptIsNotKnownHoldUpNoInfo"},
