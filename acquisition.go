@@ -65,7 +65,7 @@ func (a *acquisition) session(several bool) wire.Session {
 	return s
 }
 
-// waitOver returns a channel that is closed when the acquisition stops waiting, or is closed already if it does not wait.
+// waitOver returns a channel that is closed when the acquisition stops waiting, or already if it does not wait.
 func (a *acquisition) waitOver() <-chan struct{} {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()

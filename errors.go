@@ -180,7 +180,7 @@ func unanswered(d time.Duration) error {
 	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Millisecond)), d}
 }
 
-// failed returns the error of a request. If ctx has ended, the error says for how long Redis has not answered.
+// failed returns the error of a request. If err is the end of ctx, it says for how long Redis has not answered.
 func failed(ctx context.Context, err error, now, asked instant) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return unanswered(now.Sub(asked))
@@ -202,7 +202,7 @@ func unasked(ctx context.Context) error {
 }
 
 // explain returns the error of a call that stopped trying, because ctx ended or because another try would not
-// help. err is the error of the last try.
+// help. err is why the last try failed, or the one before if ctx ended the last.
 func explain(ctx context.Context, err error) error {
 	wait, bounded := errors.AsType[waitError](context.Cause(ctx))
 	switch {

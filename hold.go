@@ -175,8 +175,8 @@ func (h *Hold) Release() error {
 // The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost stays open. ctx may
 // be one of these contexts: the request then ends at its deadline, or after a TTL if it has none. A Do whose function
 // detached its hold returns nil for it. If Redis does not answer before ctx ends, or refuses, Detach returns
-// ErrUnconfirmed, perhaps with ctx's error: the hold has ended too, and the client releases it. For a lost hold Detach
-// returns ErrLost and ends it. After a Release it returns ErrNotHeld.
+// ErrUnconfirmed, perhaps with ctx's error, or with ErrClosed if Close interrupts it: the hold has ended too, and the
+// client releases it. For a lost hold Detach returns ErrLost and ends it. After a Release it returns ErrNotHeld.
 //
 // A call that Detach itself refuses, without asking Redis, leaves the hold as it was. It refuses a keep out of range
 // (ErrInvalidOption), a ctx that has ended, and a hold whose owner waits on a condition (ErrNotHeld). It returns

@@ -169,7 +169,7 @@ type registry struct {
 	undone       int                           // tickets of a Detach that failed, which are being given back
 
 	journal *replay.Journal   // what was released lately
-	tracker *shutdown.Tracker // waits at the end of the client until no acquisition is left
+	tracker *shutdown.Tracker // waits at the end of the client until no acquisition, and no such ticket, is left
 }
 
 // enter returns the keeper of a lock, and makes it if nobody uses the lock. The caller leaves it again.

@@ -54,7 +54,7 @@ type Locker interface {
 var _ Locker = (*Lock)(nil)
 
 // A Client makes locks in one Redis. A process needs one for each Redis, made by New and ended by Shutdown or Close.
-// For all its locks it has one subscription and, between renewals, five goroutines, which start on first use. With
+// For all its locks it has one subscription and, between renewals, five goroutines (in a Cluster more). With
 // ShardedPubSub it has one subscription for each hash tag that it waits for. Its methods may be called from any
 // goroutine. A nil or zero Client makes handles whose calls return ErrInvalidOption.
 type Client struct {
@@ -517,7 +517,7 @@ const logGrace = 100 * time.Millisecond
 
 // Close ends the client now. Holds are lost, and their errors are ErrLost and ErrClosed. Waiters and new calls get
 // ErrClosed. The leases in Redis run out by themselves. For at most a quarter of a second Close still tells Redis which
-// locks were unlocked and which waiters left.
+// locks were unlocked and which waiters left. In that time it also ends the ticket of a Detach that it interrupts.
 //
 // Close returns when the client's goroutines have ended. A goroutine that waits for a silent server ends by the redis
 // client's own timeouts. For a slow handler of the Logger, Close waits for 100 ms at most, and drops what is not logged

@@ -63,7 +63,7 @@ forget_condition(waiter.nonce)
 drop(session)
 waiter.counts, waiter.deadline = write_counts(op, tonumber(ARGV[3]), 0, ttl, 1), now + ttl
 add_awaiting(waiter, ARGV[5])
-if ARGV[9] then -- before close, which removes the note if nobody waits after all
+if ARGV[9] then -- before finish, which removes the note if nobody waits after all
   echo_to(waiter.client, ARGV[9] == '2' and now + ttl)
 end
 return { now, finish(true), 1 }

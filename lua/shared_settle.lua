@@ -132,7 +132,7 @@ local function admit_branches(owner)
   return false, moved
 end
 
--- Lets in branches of owners where a hold has begun or ended. If the budget runs out, the next script goes on: see close.
+-- Lets in branches of owners where a hold has begun or ended. If the budget runs out, the next script goes on: see finish.
 -- A list of which nothing could be taken is left: the next script would come no further.
 local function admit_stirred()
   local owner = next(state.stirred)

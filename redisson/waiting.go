@@ -180,15 +180,16 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 	return said.rest, nil
 }
 
-// failed returns the error of a request that was not answered.
+// failed returns the error of a request that was not answered. Once Redis has said that the lock is taken, the end of ctx
+// is the end of a wait, whatever kept the latest requests from their answers.
 func (w *waiting) failed(err error) error {
-	if w.taken && w.ctx.Err() != nil && errors.Is(err, w.ctx.Err()) {
+	if w.taken && w.ctx.Err() != nil && !decided(err) && !transport.Hopeless(err) {
 		return ending.Of(w.ctx)
 	}
 	return unheard(w.ctx, w.lock.c.open, err)
 }
 
-// unheard returns the error of a call whose last try failed with err. open ends when the client refuses such calls.
+// unheard returns the error of a call whose tries failed, as with err. open ends when the client refuses such calls.
 func unheard(ctx, open context.Context, err error) error {
 	waited := ctx.Err() != nil && errors.Is(context.Cause(ctx), errWait) // the caller's own context goes on
 	switch {

@@ -52,8 +52,8 @@ var hostAndPort = regexp.MustCompile(`^([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):[0-9
 const unreadable = "it cannot be read"
 
 // parseAddress reads redis://, rediss:// and unix:// as go-redis does. With +cluster or +sentinel after the
-// scheme it reads several hosts, separated by commas. It reads host:port as redis://host:port. Its errors never show the URL, which may hold a
-// password.
+// scheme it reads several hosts, separated by commas. It reads host:port as redis://host:port. Its errors never show
+// the URL, which may hold a password.
 func parseAddress(raw string) (a address, err error) {
 	if hostAndPort.MatchString(raw) {
 		raw = "redis://" + raw
@@ -61,7 +61,7 @@ func parseAddress(raw string) (a address, err error) {
 	scheme, rest, is := strings.Cut(raw, "://")
 	scheme, kind, _ := strings.Cut(scheme, "+")
 	if !is || forms[kind] == "" {
-		return a, a.wrong("it begins with none of redis://, rediss:// and unix://, nor with +cluster or +sentinel in the first two")
+		return a, a.wrong("it is no host:port, and begins with none of redis://, rediss:// and unix://, nor with +cluster or +sentinel in the first two")
 	}
 	a.kind = kind
 	rest, query, _ := strings.Cut(rest, "?")

@@ -82,7 +82,7 @@ type server struct {
 
 func (s *server) flags(fs *flags, env []string) {
 	fs.StringVar(&s.url, "redis", cmp.Or(lookup(env, "REDIS_URL"), defaultURL), `URL: where Redis is (default: REDIS_URL, else `+defaultURL+`):
-  redis://[user:password@]host:port[/db]          rediss:// for TLS; or just host:port
+  host:port, or redis://[user:password@]host:port[/db], with rediss:// for TLS
   redis+cluster://[user:password@]host:port,...   rediss+cluster://
   redis+sentinel://[user:password@]sentinel:port,.../master[/db]
     user:password is the Sentinels'; that of Redis comes after it: ?username=U&password=P`)

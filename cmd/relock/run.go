@@ -182,8 +182,8 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 type unreleased struct{ error }
 
 func (e unreleased) Error() string {
-	const untrue = "; the client goes on trying, and the lease ends it at the latest"
-	return strings.Replace(e.error.Error(), untrue, "", 1) + "; its lease ends it"
+	const untrue, said = "; the client goes on trying, and the lease ends it at the latest", "; the lease ends it"
+	return strings.NewReplacer(untrue, "", said, "").Replace(e.error.Error()) + "; its lease ends it"
 }
 
 func (e unreleased) Unwrap() error { return e.error }

@@ -69,7 +69,7 @@ func (a *Acquisition) LongestLease() time.Duration {
 	return max(a.Terms.TTL, time.Duration(a.Session.longest)*time.Millisecond)
 }
 
-// trusted returns until when a lease can be trusted, from the time at which the request was sent and the remaining
+// trustedUntil returns until when a lease can be trusted, from the time at which the request was sent and the remaining
 // lease in its answer. No lease is longer than the longest that was asked for. It only looks longer if the server's
 // clock has been set back, and it ends at once when that clock is set right.
 func (a *Acquisition) trustedUntil(sent clock.Instant, remaining time.Duration) clock.Instant {

@@ -610,7 +610,7 @@ func (s *Session) passes(at *Step) bool {
 }
 
 // serve adds an acquisition that waits in the queue to the run: without a command its call gets the session's next hold.
-// Its place leaves the queue with the session's release.
+// Its place leaves the queue when the session is next renewed or released.
 func (s *Session) serve(a *Acquisition, at *Step) {
 	s.token++
 	s.left--
@@ -629,9 +629,9 @@ func (s *Session) dismiss(at *Step) {
 	}
 }
 
-// Lose ends a session that is lost, by the clock or because somebody said so. What Redis is told of it differs: nothing
-// by Lose itself, a release by LoseHeld (Redis may still have it) and, where a late copy could come, by Gone (Redis says
-// that it has it no more). endLost is what they share.
+// Lose ends a session that is lost, by the clock or because somebody said so. Redis is told of it by LoseHeld
+// (Redis may still have it), by Gone where a late copy could come (Redis says that it has it no more), and by Lose only
+// if its owner waits on a condition. endLost is what they share.
 func (s *Session) Lose(why error, at *Step) {
 	if s.Over {
 		return
