@@ -72,12 +72,21 @@ func (k *checker) starved(s *story, held []*call, js joiners) {
 	}
 }
 
-// unsure says that a call's Queued may have come before its place in the queue.
+// unsure says that a call's Queued may have come before its place in the queue: also where it stands in line behind a
+// call of its owner that Redis has not answered yet.
 func (k *checker) unsure(s *story, c *call) bool {
-	if c.queued < k.first[c.worker]+warmup {
+	ahead := func(other *call) bool {
+		return other != c && other.worker == c.worker && other.sameOwner(c) && other.began <= c.queued && !other.answered(c.queued)
+	}
+	if c.queued < k.first[c.worker]+warmup || c.owner != "" && slices.ContainsFunc(s.calls, ahead) {
 		return true
 	}
 	return k.touched(s, c.worker, c.began-settled, c.queued, (*fault).disconnects)
+}
+
+// answered says that by then the call had a place, a hold, or an error.
+func (c *call) answered(by int64) bool {
+	return slices.ContainsFunc([]int64{c.queued, c.acquired, c.failed}, func(t int64) bool { return t > 0 && t <= by })
 }
 
 // touched says that a fault that fits befell a worker, its link or the lock's servers in between.

@@ -28,7 +28,17 @@ func unanswered(until int64) *tale {
 		hold(held{w: 2, id: 6, token: 2, call: 40, queued: 45, got: 110, releasing: 120, released: 121})
 }
 
+// inLine has a call that stands in line behind one of its owner, which is queued at that time. Another call overtakes both.
+func inLine(queued int64) *tale {
+	return kind("fair").hold(held{w: 9, token: 1, call: 10, got: 11, releasing: 99, released: 100}).
+		hold(held{w: 1, id: 5, owner: "me", token: 3, call: 20, queued: queued, got: 130, releasing: 140, released: 141}).
+		hold(held{w: 1, id: 7, owner: "me", token: 4, call: 22, queued: 23, got: 150, releasing: 160, released: 161}).
+		hold(held{w: 2, id: 6, token: 2, call: 25, queued: 45, got: 110, releasing: 120, released: 121})
+}
+
 var orderTales = []judged{
+	{"a turn that is taken from a call in line, whose owner has asked", Overtaken, inLine(21)},
+	{"a turn that is taken from a call in line, whose owner has not asked yet", "", inLine(50)},
 	{"turns in order", "", three("fair", 110, 130)},
 	{"a turn that is taken", Overtaken, three("fair", 130, 110)},
 	{"a turn that is taken on a fair read/write lock", Overtaken, three("fair rw", 130, 110)},
