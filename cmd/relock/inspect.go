@@ -235,6 +235,9 @@ func (t *tool) inspectWithin(fs *flags, p *patience, fn func(context.Context, *r
 			return t.failUnlessStopped(ctx, err)
 		}
 		defer l.close()
+		// It holds nothing, so unanswered requests are not waited for: one in the pool of the redis client would keep Close
+		// for as long as its read timeout.
+		l.lost = true
 		if err := fn(ctx, l.locks.NewLock(words[0])); err != nil {
 			return t.fail(err)
 		}
