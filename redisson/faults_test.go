@@ -43,6 +43,14 @@ func fate(link *redistest.Link, name string, nth int64, v redistest.Verdict) {
 	})
 }
 
+// knows has a client know the server's time. Its first request does not, and takes nothing.
+func knows(t *testing.T, c *redisson.Client) {
+	t.Helper()
+	other := c.NewLock("other")
+	rig.Must(t, other.Lock(t.Context()))
+	rig.Must(t, other.Unlock())
+}
+
 // loadAll makes the scripts known to the server: a verdict on EVALSHA is one on the script.
 func loadAll(t *testing.T, x *rig.Lab) {
 	t.Helper()
@@ -125,6 +133,7 @@ func TestALateCopyOfARequestHoldsNothing(t *testing.T) {
 				rig.Run(t, func(t *testing.T, x *rig.Lab) {
 					loadAll(t, x)
 					c, link := linked(t, x)
+					knows(t, c)
 					l, gate := of(c, prefix), make(chan struct{})
 					fate(link, prefix+"acquire", 1, redistest.Hold(gate))
 					rig.Must(t, l.Lock(t.Context()))
@@ -146,6 +155,7 @@ func TestACallThatEndsUnheardHoldsNothing(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
 				loadAll(t, x)
 				c, link := linked(t, x)
+				knows(t, c)
 				fate(link, prefix+"acquire", 1, redistest.SwallowReply)
 				if ok, err := of(c, prefix).TryLock(t.Context(), 100*time.Millisecond); ok || err == nil {
 					t.Errorf("TryLock = %v, %v, want an error: nobody knows", ok, err)

@@ -35,9 +35,8 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 		s.retry = clock.Instant{}
 		for _, h := range r.holds {
 			if !h.released && h.lost == nil && !now.Reached(h.trust) {
-				// Redis may have a longer lease from the owner's other hold, or a shorter one: a reader in
-				// Java may shorten the lease of all readers. No read hold here asks for more than Java's
-				// lease.
+				// Redis may have a longer lease, of the owner's other hold or of another reader. No more than this
+				// hold's own counts.
 				rest := min(time.Duration(left)*time.Millisecond, h.terms.ttl)
 				h.trust = clock.Max(h.trust, trust.Until(sent, rest))
 			}

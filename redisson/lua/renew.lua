@@ -3,9 +3,8 @@
 -- KEYS[2] string and more: the keys of a reader's holds
 -- ARGV[1] owner the field of the owner
 -- ARGV[2] lease ms
--- RETURNS 1 and the ms that are left of the lease, or 0, 0: the owner does not hold. A reader's lease is that of its
---   first key, because the hash lives as long as any reader, and less when that one goes; or that of the hash if it is
---   shorter, because readers in Java cut it
+-- RETURNS 1 and the ms for which the hash lives, or 0, 0: the owner does not hold. A reader's own keys live for the
+--   lease at least; the hash may live longer, for another reader
 -- uses: lease reads
 local count = redis.call('HGET', KEYS[1], ARGV[1])
 if not count then
@@ -14,4 +13,4 @@ end
 local lease = tonumber(ARGV[2])
 local left = extend(KEYS[1], lease)
 keep(2, tonumber(count), lease)
-return {1, KEYS[2] and math.min(left, redis.call('PTTL', KEYS[2])) or left}
+return {1, left}

@@ -173,8 +173,8 @@ var redissonRules = []Rule{
 		[]string{"TestWhoGivesUpLeavesTheQueueAndWakesTheNext"},
 	},
 	{
-		"redisson: a reader trusts its own lease, not that of all readers", "redisson/lua/renew.lua",
-		"math.min(left, redis.call('PTTL', KEYS[2]))", "left",
+		"redisson: a reader trusts its own lease, not that of all readers", "redisson round.renewed",
+		"min(time.Duration(left)*time.Millisecond, h.terms.ttl)", "time.Duration(left)*time.Millisecond",
 		[]string{"TestAReaderTrustsItsOwnLeaseOnly"},
 	},
 	{
