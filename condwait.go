@@ -99,7 +99,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 }
 
 // enqueue sends the wait until Redis has answered. If the answer leaves open whether an earlier copy was executed, the
-// waiter asks for the lock, as if it had been signalled. If Redis may have executed it and never answers, it loses all.
+// waiter asks for the lock, as if signalled. If Redis may have executed it and never answers, the holds are lost.
 func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	k, doubt := w.a.keeper, false
 	began := k.c.clock.Now()

@@ -433,7 +433,7 @@ func (h *Hold) lose(why error) (cancel func()) {
 	return h.cancelAll(why)
 }
 
-// cancelAll returns what ends the hold's contexts and its listening. It needs the keeper's mu, and cancel must not.
+// cancelAll returns what ends the hold's contexts and its listening. It needs the keeper's mu; cancel runs without it.
 func (h *Hold) cancelAll(cause error) (cancel func()) {
 	if h.extras == nil {
 		return func() {}

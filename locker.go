@@ -54,7 +54,7 @@ type Locker interface {
 var _ Locker = (*Lock)(nil)
 
 // A Client makes locks in one Redis. A process needs one for each Redis, made by New and ended by Shutdown or Close.
-// For all its locks it has one subscription and, between renewals, five goroutines (in a Cluster more). With
+// From its first use on it has one subscription and, between renewals, five goroutines (in a Cluster more). With
 // ShardedPubSub it has one subscription for each hash tag that it waits for. Its methods may be called from any
 // goroutine. A nil or zero Client makes handles whose calls return ErrInvalidOption.
 type Client struct {

@@ -147,7 +147,7 @@ const (
 )
 
 // An Option sets up a Client, as an argument of New. If one is given twice, the last counts, but several Defaults add
-// up. New returns ErrInvalidOption if one is nil or out of its bounds. Durations are whole milliseconds.
+// up. New returns ErrInvalidOption if one is nil, out of its bounds, or a duration with a fraction of a millisecond.
 type Option interface{ apply(*config) error }
 
 // A LockOption sets up what one handle asks for, as an argument of NewLock and its like. In Defaults, an option of New,

@@ -288,7 +288,7 @@ const (
 )
 
 // Parted records that the session waits in Redis: heartbeats begin, and its claim goes to the next call in line. doubted: a
-// copy went unanswered, so it may only wait, and asks at once.
+// copy went unanswered, so that is not certain, and it asks at once.
 func (e *Entry) Parted(doubted bool, at *Step) {
 	if !e.Waits() {
 		return // it holds again

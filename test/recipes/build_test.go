@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -24,7 +25,7 @@ func (n *node) make(t *testing.T) {
 	if n.builds.Add(1) > 1 {
 		t.Errorf("%s is built twice at once", n.name)
 	}
-	time.Sleep(time.Second)
+	virtual.Sleep(time.Second)
 	n.builds.Add(-1)
 }
 

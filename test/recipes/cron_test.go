@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -37,9 +38,9 @@ func TestEachMinuteIsCleanedUpOnce(t *testing.T) {
 		}
 		for range 3 {
 			go everyMinute(t.Context(), srv.Client(), cleanup, func(err error) { t.Error(err) })
-			time.Sleep(100 * time.Millisecond) // the processes are that far apart
+			virtual.Sleep(100 * time.Millisecond) // the processes are that far apart
 		}
-		time.Sleep(9*time.Minute + 30*time.Second)
+		virtual.Sleep(9*time.Minute + 30*time.Second)
 		if n := runs.Load(); n != 10 {
 			t.Errorf("%d runs in ten minutes of three processes, want 10", n)
 		}

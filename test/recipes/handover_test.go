@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -45,9 +46,9 @@ func TestWorkerGoesOnUnderTheLockOfTheRequest(t *testing.T) {
 		if _, err := accept(t.Context(), web, "17", time.Minute); !errors.Is(err, relock.ErrNotAcquired) {
 			t.Errorf("the account is taken: %v, want ErrNotAcquired", err)
 		}
-		time.Sleep(30 * time.Second) // in the queue
+		virtual.Sleep(30 * time.Second) // in the queue
 		err = process(t.Context(), worker, ticket, func(ctx context.Context) error {
-			time.Sleep(time.Hour)
+			virtual.Sleep(time.Hour)
 			srv.AssertHeld("accounts/17")
 			return ctx.Err()
 		})
@@ -68,7 +69,7 @@ func TestMessageThatLiesForTooLongIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Minute)
+		virtual.Sleep(2 * time.Minute)
 		if err := process(t.Context(), srv.Client(), ticket, nil); !errors.Is(err, relock.ErrLost) {
 			t.Errorf("%v, want ErrLost", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -59,7 +60,7 @@ func untilItEnds(ctx context.Context, _ string) error {
 
 // forASecond edits for long enough that an outage can begin meanwhile.
 func forASecond(context.Context, string) error {
-	time.Sleep(time.Second)
+	virtual.Sleep(time.Second)
 	return nil
 }
 

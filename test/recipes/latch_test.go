@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -71,7 +72,7 @@ func TestLatchOpensInEveryProcessWhenAllPartsAreDone(t *testing.T) {
 		}
 		workers := join()
 		for _, part := range []string{"customers", "customers", "orders"} {
-			time.Sleep(time.Second)
+			virtual.Sleep(time.Second)
 			if len(opened) > 0 {
 				t.Fatal("it opened before all parts were done")
 			}
@@ -98,7 +99,7 @@ func TestLatchOpensAfterAProcessThatDiedBeforeItsBroadcast(t *testing.T) {
 	inFleet(t, func(t *testing.T, rdb *redis.Client, join func() *latch) {
 		waiter, opened := join(), make(chan error, 1)
 		go func() { opened <- waiter.Wait(t.Context()) }()
-		time.Sleep(time.Second) // it waits
+		virtual.Sleep(time.Second) // it waits
 		if err := rdb.SAdd(t.Context(), waiter.key, "customers", "orders").Err(); err != nil {
 			t.Fatal(err)
 		}

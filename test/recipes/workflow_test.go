@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -31,7 +32,7 @@ func TestTransfersInOppositeDirectionsDoNotBlockEachOther(t *testing.T) {
 			client := srv.Client()
 			go func() {
 				done <- transfer(ctx, client, from, to, func(context.Context) error {
-					time.Sleep(time.Second)
+					virtual.Sleep(time.Second)
 					return nil
 				})
 			}()
