@@ -21,6 +21,17 @@ type Cluster struct {
 	t     testing.TB
 	nodes []*RealServer // primaries first, as they were started
 	ids   map[*RealServer]string
+	// steady is a cluster whose replicas take over only when they are told to.
+	steady bool
+}
+
+// StartSteadyCluster starts a cluster in which no replica takes over because its
+// primary was slow: the old primary would not know for a while, and a migration that it has part in would break.
+func StartSteadyCluster(t testing.TB) *Cluster {
+	t.Helper()
+	c := StartCluster(t, "--cluster-replica-no-failover", "yes")
+	c.steady = true
+	return c
 }
 
 // StartCluster starts a cluster of six servers that is complete when it returns. args go to all of them.
@@ -226,9 +237,12 @@ type Migration struct {
 	from, to *RealServer
 }
 
-// Migrate returns a migration of a slot to a primary that does not serve it.
+// Migrate returns a migration of a slot to a primary that does not serve it. The cluster must be steady.
 func (c *Cluster) Migrate(slot int) *Migration {
 	c.t.Helper()
+	if !c.steady {
+		c.t.Fatal("a slot of this cluster may change its primary while it migrates: use StartSteadyCluster")
+	}
 	m := &Migration{c: c, slot: slot, from: c.Serving(slot)}
 	for other := 0; m.to == nil || m.to == m.from; other += slots / shards {
 		m.to = c.Serving(other)

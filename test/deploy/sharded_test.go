@@ -164,7 +164,7 @@ func published(t *testing.T, rdb *redis.ClusterClient) (plain, shard int64) {
 
 func TestShardedWaitersInCluster(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t)
+	c := redistest.StartSteadyCluster(t)
 	client := func(t *testing.T, opts ...relock.Option) *relock.Client {
 		return rig.Open(t, c.Client(t), append(opts, relock.ShardedPubSub())...)
 	}

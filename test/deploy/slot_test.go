@@ -18,7 +18,7 @@ const slotLease = 2 * time.Second
 
 func TestLockKeepsToOneSlotAndMovesWithIt(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t)
+	c := redistest.StartSteadyCluster(t)
 	for _, name := range []string{"job", "{tenant}:job", "a{b}c{d}", "{", "}", "{}", "{}x", "x{", "x}{y", "{{a}}", "%7B", "日本", "a b"} {
 		keys := key.For("relock", name)
 		if hash, queue := c.Slot(keys.Hash), c.Slot(keys.Queue); hash != queue {
