@@ -124,10 +124,15 @@ func (o order) shown(q url.Values, by string) order {
 	return o
 }
 
-// age sets how old the data is, if it is older than it should be.
-func (p *page) age(s *site, at time.Time, worked time.Duration) {
-	if !at.IsZero() && stale(s.every, at, worked) {
-		p.Stale = since(time.Since(at).Milliseconds())
+// age sets how old the data is, if it is older than it should be, and for how long Redis has not answered the
+// read that is to replace it.
+func (p *page) age(s *site, at time.Time, worked, running time.Duration) {
+	if at.IsZero() || !stale(s.every, at, worked) {
+		return
+	}
+	p.Stale = since(time.Since(at).Milliseconds())
+	if running > patience {
+		p.Unanswered = since(running.Milliseconds())
 	}
 }
 

@@ -19,22 +19,24 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 
 // A page is the data of the templates.
 type page struct {
-	Title   string
-	Source  string // which Redis, prefix or environment
-	Stale   string // the age of the data, if it is too old
-	Live    int    // seconds between two reloads; 0: none
-	Still   string // the address of the same page with reloads switched off or on
-	Prefix  string
-	Sort    string
-	Sorts   []order
-	List    *listing
-	Beyond  int // locks without a row
-	One     *detail
-	Force   bool   // AllowForce lets the visitor end grants
-	Rests   int64  // the end of the rest that the page shows, by the server's clock in ms
-	Status  int    // of the answer
-	Problem string // shown instead of everything else
-	Removed string
+	Title  string
+	Source string // which Redis, prefix or environment
+	Stale  string // the age of the data, if it is too old
+	// Unanswered is for how long Redis has been asked for newer data, if that is long.
+	Unanswered string
+	Live       int    // seconds between two reloads; 0: none
+	Still      string // the address of the same page with reloads switched off or on
+	Prefix     string
+	Sort       string
+	Sorts      []order
+	List       *listing
+	Beyond     int // locks without a row
+	One        *detail
+	Force      bool   // AllowForce lets the visitor end grants
+	Rests      int64  // the end of the rest that the page shows, by the server's clock in ms
+	Status     int    // of the answer
+	Problem    string // shown instead of everything else
+	Removed    string
 }
 
 // An order is a column by which the list can be sorted.
@@ -53,7 +55,7 @@ func (s *site) listPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l.Locks = sorted(l.Locks, p.Sort)
-	p.age(s, l.ReadAt, l.worked)
+	p.age(s, l.ReadAt, l.worked, s.locks.running())
 	if p.Beyond = len(l.Locks) - mostRows; p.Beyond > 0 {
 		l.Locks = l.Locks[:mostRows]
 	}
@@ -68,7 +70,7 @@ func (s *site) lockPage(w http.ResponseWriter, r *http.Request) {
 	p := s.page(r, "Lock")
 	p.One, p.Status, p.Problem = s.one(r)
 	if p.One != nil {
-		p.age(s, p.One.ReadAt, p.One.worked)
+		p.age(s, p.One.ReadAt, p.One.worked, s.each.running())
 		p.Title = p.One.Lock.Name
 		p.Force = s.may != nil && s.may(r) && (p.One.Lock.HolderCount > 0 || p.One.Lock.RestingMS > 0)
 	}

@@ -31,6 +31,7 @@ type reads[T any] struct {
 	mu    sync.Mutex
 	kept  map[string]answer[T]
 	under chan struct{} // closed when the running read has ended; nil: none is running
+	began time.Time     // start of the running read
 	ended time.Time     // end of the latest read
 	free  time.Time     // no read may begin before
 	fails bool          // the latest read failed
@@ -94,7 +95,7 @@ func (r *reads[T]) look(key string) (found T, known bool, under <-chan struct{},
 	case resting > 0:
 		return one.found, known, nil, resting
 	}
-	r.under = make(chan struct{})
+	r.under, r.began = make(chan struct{}), now
 	go r.run(key, one.found, r.under)
 	return one.found, known, r.under, 0
 }
@@ -125,6 +126,16 @@ func (r *reads[T]) pause(ok bool, worked time.Duration) time.Duration {
 		return rest*worked + retryLater
 	}
 	return rest*worked + retrySoon
+}
+
+// running returns for how long Redis has been asked by a read that has not ended, or 0.
+func (r *reads[T]) running() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.under == nil {
+		return 0
+	}
+	return time.Since(r.began)
 }
 
 // stale reports whether a read at that time, for which Redis has worked that long, is older than the rests explain.

@@ -134,7 +134,7 @@ func TestOutageShowsWhatWasKnown(t *testing.T) {
 		b.get("/lock?name=a", http.StatusOK)
 		virtual.Sleep(time.Minute)
 		for _, address := range []string{"/", "/lock?name=a"} {
-			b.has(b.get(address, http.StatusOK), `role="alert">Redis does not answer`, ` old.</p>`, "<bdi>x</bdi>")
+			b.has(b.get(address, http.StatusOK), `role="alert">Redis does not answer`, ` old.`, "<bdi>x</bdi>")
 		}
 		var all listing
 		b.json("/locks.json", &all)
