@@ -121,10 +121,7 @@ func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
 		a, err := c.lock.sessionOf(owner)
 		return a, nil, err
 	}
-	h := c.lock.newest()
-	if above := holdIn(ctx, c.lock); above != nil {
-		h = above
-	}
+	h := cmp.Or(holdIn(ctx, c.lock), c.lock.newest())
 	if h == nil {
 		return nil, nil, fmt.Errorf("%w by this handle, and the context neither descends from a hold nor names an owner", ErrNotHeld)
 	}

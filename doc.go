@@ -95,20 +95,6 @@
 //   - [Client.NewSemaphore] makes a lock with a number of permits. Each hold uses one
 //     permit, or as many as its [Weight]. Permits are granted in order of request.
 //
-// Four rules of read/write locks:
-//
-//   - An owner that writes may also read, and become a reader without a gap
-//     ([RWLock.Downgrade]). An owner that reads cannot write: [ErrUpgrade].
-//   - An owner that reads may read again past waiting writers: it would wait for
-//     itself otherwise. If many flows of one owner have read holds that overlap
-//     without end, writers wait for ever. Give each flow an owner of its own.
-//   - Anonymous holds exclude each other: Lock, RLock, Unlock without an owner
-//     waits for itself at RLock. If the context descends from the hold, the call
-//     fails at once. The error is ErrUpgrade for a write under a read hold, and
-//     otherwise ErrDeadlock. A read under a live read hold fails too, because a
-//     writer that queues between the two would block both.
-//   - Each reader has its own lease, and its loss does not affect other readers.
-//
 // # Which call when
 //
 //   - [Lock.Do] for a critical section that is a function. It releases on every

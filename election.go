@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,10 +25,8 @@ import (
 // Candidates need no owner. If each has a name of its own (Owner, WithOwner), Leader and Observe show it. Two
 // candidates of one name would lead together.
 type Election struct {
-	lock *Lock // each Run uses its own handle with the same spec
-
-	mu    sync.Mutex // guards the following field; nothing is called under it
-	terms []*Hold    // of the Runs that lead; a change replaces the slice
+	lock  *Lock    // each Run uses its own handle with the same spec
+	terms sync.Map // its keys are the holds (*Hold) of the Runs that lead
 }
 
 // A Term is one time of leading, from a grant of the election's lock to its release or loss. Run passes it to lead.
@@ -87,40 +84,27 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 
 // serve leads for one term and reports whether the term was lost.
 func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Context, term Term) error) (lost bool, err error) {
-	e.change(func(terms []*Hold) []*Hold { return append(terms, h) })
+	e.terms.Store(h, nil)
 	defer func() {
 		end := h.leave()
-		e.change(func(terms []*Hold) []*Hold {
-			return slices.DeleteFunc(terms, func(other *Hold) bool { return other == h })
-		})
+		e.terms.Delete(h)
 		lost, err = errors.Is(end, ErrLost), ending.Join(err, end)
 	}()
 	return false, lead(h.Context(ctx), Term{Token: h.Token(), hold: h})
 }
 
-// change replaces the terms by what f makes of a copy, because IsLeader reads the old slice without the mutex.
-func (e *Election) change(f func([]*Hold) []*Hold) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.terms = f(slices.Clone(e.terms))
-}
-
 // IsLeader reports whether a Run of this Election leads now, judged by the clock. It does no I/O. Among all Elections
 // of the name at most one returns true at a time, unless two have the same Owner. What breaks the exclusion of a lock
 // breaks this: see docs/guarantees.md.
-func (e *Election) IsLeader() bool {
+func (e *Election) IsLeader() (leads bool) {
 	if e == nil {
 		return false
 	}
-	e.mu.Lock()
-	terms := e.terms
-	e.mu.Unlock()
-	for _, h := range terms {
-		if h.Err() == nil { // without e.mu, because it takes the keeper's mu
-			return true
-		}
-	}
-	return false
+	e.terms.Range(func(h, _ any) bool {
+		leads = h.(*Hold).Err() == nil
+		return !leads
+	})
+	return leads
 }
 
 // Leader reads from Redis who leads, in any process, and with which token. It returns ErrNotHeld if nobody leads, and

@@ -248,14 +248,11 @@ func (h *Hold) reads() bool {
 	return h.hold.Read
 }
 
-func (h *Hold) token() int64 { return h.tokenOf(h.acquisition().owner()) }
-
-// tokenOf is token for a caller that already has the owner's name.
-func (h *Hold) tokenOf(owner string) int64 {
+func (h *Hold) token() int64 {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return wire.Token(h.hold.Token, owner)
+	return wire.Token(h.hold.Token, h.acquisition().owner())
 }
 
 // end ends the hold here and then in Redis, and returns the result of the Release. The caller has begun the step, and
@@ -340,24 +337,6 @@ func (h *Hold) had(rests bool) {
 	if rests {
 		h.hold.Session.Used++
 	}
-}
-
-// once runs fn for Client.Once, and releases the hold. After ErrUnspent the name does not rest.
-func (h *Hold) once(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	defer func() {
-		end := (*Hold).leave
-		if ending.Is(err, ErrUnspent) {
-			end = (*Hold).forgo
-		}
-		err = ending.Join(err, end(h))
-	}()
-	return fn(h.Context(ctx))
-}
-
-// forgo is leave for a hold that was not used: the name does not rest after it.
-func (h *Hold) forgo() error {
-	h.unhave()
-	return h.leave()
 }
 
 // raise raises Redis' token counter to that token at least. A quorum needs it, because its token comes from one of
@@ -484,7 +463,7 @@ func (h *Hold) logLoss(why error) {
 
 func (h *Hold) event(err error) Event {
 	owner := h.acquisition().owner()
-	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
+	return Event{Name: h.lock.Name(), Owner: owner, Token: h.token(), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
 // acquiredHook calls Hooks.Acquired, which is set. began is when the call began to wait. A loss that comes before the

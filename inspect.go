@@ -122,22 +122,6 @@ func labelledInfo(ctx context.Context, l *Lock) (all Info, now int64, err error)
 	return all, now, err
 }
 
-// holdingClients returns the IDs of the clients that hold. Of many readers, it returns those with the shortest leases.
-func holdingClients(ctx context.Context, l *Lock) (ids []string, err error) {
-	raw, err := ask(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, 0, readersPage) })
-	if err != nil {
-		return nil, err
-	}
-	page, err := wire.DecodeInfo(raw)
-	if err != nil {
-		return nil, lockError(l.Name(), err)
-	}
-	for _, h := range page.Holders {
-		ids = append(ids, h.Client)
-	}
-	return ids, nil
-}
-
 // withoutHolders returns the Info of a lock's first page, without what Info.add adds: Holders and Permits.
 func withoutHolders(name string, page wire.InfoReply) Info {
 	return Info{Name: name, Kind: page.Kind, Waiters: page.Waiters, CondWaiters: page.Awaits, Resting: page.Resting}
@@ -181,45 +165,33 @@ func appendWaiters(all []Waiter, page []wire.Waiter) []Waiter {
 	return all
 }
 
-// errWhichHolder refuses a Holder that has neither an owner nor a token.
-var errWhichHolder = fmt.Errorf("%w: the holder to remove has neither an owner nor a token", ErrInvalidOption)
-
-// forceHolder is ForceUnlockHolder, but returns the grant that it has ended. If the caller gave an owner and a token
-// of that owner, nothing is read, and the returned grant has only these.
-func forceHolder(ctx context.Context, l *Lock, h Holder) (ended Info, err error) {
-	ended.Name = l.Name()
+// forceHolder is ForceUnlockHolder. If the caller gave an owner and a token of that owner, nothing is read.
+func forceHolder(ctx context.Context, l *Lock, h Holder) (ended bool, err error) {
 	seen := []Holder{h}
 	switch {
 	case h.Owner == "" && h.Token == 0:
-		return ended, lockError(l.Name(), cmp.Or(l.bad(), errWhichHolder))
+		return false, lockError(l.Name(), cmp.Or(l.bad(), fmt.Errorf("%w: the holder to remove has neither an owner nor a token", ErrInvalidOption)))
 	case h.Owner == "" || h.Token == 0, wire.Token(wire.Instant(h.Token), h.Owner) != h.Token:
 		// Redis compares only a token's instant. Here a token with the digits of another owner matches nobody.
 		there, _, err := readInfo(ctx, l)
 		if err != nil {
-			return ended, err
+			return false, err
 		}
-		ended.Kind, seen = there.Kind, there.Holders
+		seen = there.Holders
 	}
 	for _, one := range seen {
-		if !one.is(h) {
+		if h.Owner != "" && one.Owner != h.Owner || h.Token != 0 && one.Token != h.Token {
 			continue
 		}
 		// The request always names the token, even if the caller named only the owner. Otherwise a late copy
 		// of the request could end the owner's next grant.
 		removed, err := forceOne(ctx, l, one)
-		if removed {
-			ended.Holders = append(ended.Holders, one)
-		}
+		ended = ended || removed
 		if err != nil {
 			return ended, err
 		}
 	}
 	return ended, nil
-}
-
-// is reports whether h is the holder that the owner and the token of want describe.
-func (h Holder) is(want Holder) bool {
-	return (want.Owner == "" || h.Owner == want.Owner) && (want.Token == 0 || h.Token == want.Token)
 }
 
 // forceHolders is ForceUnlock, but returns what it has or may have ended, for the command and relockweb. Each Label is
@@ -277,36 +249,55 @@ func ask(ctx context.Context, l *Lock, q question) ([]any, error) {
 	return raw, err
 }
 
-// askAgain runs a script that may be repeated: up to three times, or until ctx ends. It reports whether a try
-// before the answered one may have been executed.
+// askAgain runs a script that may be repeated. It reports whether a try before the answered one may have been executed.
 func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered bool, err error) {
-	err = cmp.Or(l.bad(), unusable(ctx))
-	if err == nil && l.c.ctx.Err() != nil {
-		err = ErrClosed
-	}
-	if err != nil {
+	if err = cmp.Or(l.bad(), unusable(ctx)); err != nil {
 		return nil, false, lockError(l.Name(), err)
 	}
 	l.c.leaving.Await(ctx, l.hash, time.Second) // a release in progress would still be shown
-	call, began := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash)), l.c.clock.Now()
-	tries := 0
-	err = transport.Try(ctx, l.c.ctx.Done(), func() (again bool, err error) {
-		tries++
+	call := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash))
+	err = l.c.tries(ctx, func() (err error) {
 		raw, err = l.c.transport.Do(ctx, inspectTimeout, call)
 		unanswered = unanswered || err != nil && transport.Classify(err) == transport.Unknown
-		return err != nil && tries < 3, err
+		return err
+	})
+	if err != nil {
+		return nil, unanswered, lockError(l.Name(), err)
+	}
+	return raw, unanswered, nil
+}
+
+// tries makes up to three tries of a request that may be repeated, until ctx ends or the client is closed.
+func (c *Client) tries(ctx context.Context, try func() error) error {
+	if err := c.over(ctx); err != nil {
+		return err
+	}
+	n, began := 0, c.clock.Now()
+	err := transport.Try(ctx, c.ctx.Done(), func() (again bool, err error) {
+		n++
+		err = try()
+		return err != nil && n < 3, err
 	})
 	switch {
 	case err == nil:
-		return raw, unanswered, nil
+		return nil
 	case transport.Hopeless(err):
-		err = &requestError{err: err}
+		return &requestError{err: err}
 	case ctx.Err() != nil:
-		err = fmt.Errorf("%w; until then: %w", ending.Of(ctx), failed(ctx, err, l.c.clock.Now(), began))
-	case l.c.ctx.Err() != nil:
-		err = ErrClosed
-	default:
-		err = &requestError{err, l.c.clock.Now().Sub(began)}
+		return fmt.Errorf("%w; until then: %w", ending.Of(ctx), failed(ctx, err, c.clock.Now(), began))
+	case c.ctx.Err() != nil:
+		return ErrClosed
 	}
-	return nil, unanswered, lockError(l.Name(), err)
+	return &requestError{err, c.clock.Now().Sub(began)}
+}
+
+// over returns why a call that reads must end early, or nil.
+func (c *Client) over(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return ending.Of(ctx)
+	case c.ctx.Err() != nil:
+		return ErrClosed
+	}
+	return nil
 }

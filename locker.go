@@ -267,7 +267,7 @@ func (c *Client) newSpec(name, plain, fair string, opts []LockOption) spec {
 	if t.fair {
 		s.kind = fair
 	}
-	s.terms, s.err = t, cmp.Or(err, t.weightless(plain), t.rests(plain), t.sticks(plain), t.suits(c.transport))
+	s.terms, s.err = t, cmp.Or(err, t.suitsKind(plain), t.suits(c.transport))
 	return s
 }
 
@@ -326,7 +326,13 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	case err != nil:
 		return false, err
 	}
-	return true, h.once(ctx, fn)
+	return true, under(ctx, h, func(ctx context.Context) error {
+		err := fn(ctx)
+		if ending.Is(err, ErrUnspent) { // the name does not rest after it
+			h.unhave()
+		}
+		return err
+	})
 }
 
 // Resume takes over the hold of a ticket, under the same token: with the same name, owner, side (reading or writing)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 
-	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -46,7 +46,7 @@ func (s *scan) run(match string) (err error) {
 	}
 	s.seed, s.seen = maphash.MakeSeed(), make(map[uint64]struct{})
 	var servers []transport.Primary
-	err = s.again(func() (err error) {
+	err = s.c.tries(s.ctx, func() (err error) {
 		servers, err = s.c.transport.Primaries(s.ctx, inspectTimeout)
 		return err
 	})
@@ -56,52 +56,19 @@ func (s *scan) run(match string) (err error) {
 	return err
 }
 
-// again makes a few tries of a reading request, until ctx ends or the client is closed.
-func (s *scan) again(try func() error) error {
-	if err := s.over(); err != nil {
-		return err
-	}
-	tries, began := 0, s.c.clock.Now()
-	err := transport.Try(s.ctx, s.c.ctx.Done(), func() (bool, error) {
-		tries++
-		err := try()
-		return err != nil && tries < 3, err
-	})
-	switch over := s.over(); {
-	case err == nil:
-		return nil
-	case s.ctx.Err() != nil:
-		return fmt.Errorf("%w; until then: %w", ending.Of(s.ctx), failed(s.ctx, err, s.c.clock.Now(), began))
-	case over != nil:
-		return over
-	}
-	return &requestError{err, s.c.clock.Now().Sub(began)}
-}
-
-// over returns why the iteration must end early, or nil.
-func (s *scan) over() error {
-	switch {
-	case s.ctx.Err() != nil:
-		return ending.Of(s.ctx)
-	case s.c.ctx.Err() != nil:
-		return ErrClosed
-	}
-	return nil
-}
-
 // server yields the locks of one server. If the server cannot be scanned, that is yielded, and the iteration goes on.
 func (s *scan) server(at transport.Primary) error {
 	pattern := s.match.Hashes(s.c.cfg.prefix)
 	for from, through := uint64(0), false; !through; through = from == 0 {
 		var keys []string
-		err := s.again(func() (err error) {
+		err := s.c.tries(s.ctx, func() (err error) {
 			var next uint64
 			if keys, next, err = s.c.transport.Scan(s.ctx, inspectTimeout, at, from, pattern, scanStep); err == nil {
 				from = next // not after a try that has failed
 			}
 			return err
 		})
-		if failed, asked := err.(*requestError); asked { //nolint:errorlint // again wraps it only if ctx has ended
+		if failed, asked := err.(*requestError); asked { //nolint:errorlint // tries wraps it only if ctx has ended
 			if transport.Classify(err) == transport.Refused {
 				err = fmt.Errorf("%w (needed: scan)", failed)
 			}
@@ -125,18 +92,15 @@ func (s *scan) found(keys []string) error {
 		sum := maphash.String(s.seed, name)
 		if _, again := s.seen[sum]; is && !again && s.match.Name(name) {
 			s.seen[sum] = struct{}{}
-			if l := s.c.NewLock(name); l.err == nil { // relock does not make keys with a bad name
-				locks = append(locks, l)
-			}
-		}
-		if len(locks) == locksPage {
-			if err := s.look(locks); err != nil {
-				return err
-			}
-			locks = nil
+			locks = append(locks, s.c.NewLock(name))
 		}
 	}
-	return s.look(locks)
+	for page := range slices.Chunk(locks, locksPage) {
+		if err := s.look(page); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // look reads locks in one pipeline, and yields those that are in use, and errors about single locks.
@@ -148,7 +112,7 @@ func (s *scan) look(locks []*Lock) error {
 		if failed, is := errors.AsType[*requestError](errs[i]); is && failed.Is(ErrUnavailable) && !transport.TryAgain(failed.err) {
 			silence = failed
 		}
-		switch over := s.over(); {
+		switch over := s.c.over(s.ctx); {
 		case over != nil && errs[i] != nil: // Redis may have been silent: the caller is told, and then of the end
 			return s.tell(all[i], errs[i])
 		case over != nil:
@@ -205,5 +169,5 @@ func (s *scan) tell(info Info, err error) error {
 	if !s.yield(info, err) {
 		return errLeft
 	}
-	return s.over()
+	return s.c.over(s.ctx)
 }

@@ -215,18 +215,13 @@ func (m *Multi) attempt(ctx context.Context, one func(l *Lock) (*Hold, error)) (
 	return h, nil
 }
 
-// Do acquires all the locks, runs fn, and releases them. It waits as Lock does. If the locks cannot be acquired, fn
-// does not run, and Do returns that error. fn's context ends when any of them is lost, with ErrLost as its cause. Do
-// returns fn's error joined with that of the release, which is ErrLost after a loss. It may be ErrUnconfirmed, even if
-// fn succeeded. A nil fn is ErrInvalidOption. If fn panics, the locks are released and the panic goes on.
+// Do is Lock.Do for all the locks together. fn's context ends when any of them is lost, with ErrLost as its cause.
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, m.Acquire, fn)
 }
 
-// TryDo is Do, but waits for at most the given time for all the locks together. ran says whether fn ran. If one of the
-// locks was taken for the whole wait, TryDo returns (false, nil). An error with ran false says why the locks were not
-// acquired. With ran true the error is fn's, joined with that of the release, as Do returns it. A nil fn is
-// ErrInvalidOption. A wait of zero or less makes one attempt for each lock.
+// TryDo is Lock.TryDo for all the locks together, and for one wait. If one of them was taken for the whole wait, it
+// returns (false, nil). A wait of zero or less makes one attempt for each lock.
 func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*MultiHold, error) {
 		return m.try(ctx, wait, manner{quiet: true})

@@ -1,7 +1,6 @@
 package relock
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -93,47 +92,25 @@ func (t terms) suits(tr *transport.Transport) error {
 	return nil
 }
 
-// weightless refuses Weight for locks that have no permits.
-func (t terms) weightless(kind string) error {
-	if t.Permits.Weight == 0 || kind == wire.KindSemaphore {
-		return nil
-	}
-	return fmt.Errorf("%w: Weight of %d; only a semaphore has permits, see NewSemaphore", ErrInvalidOption, t.Permits.Weight)
-}
-
-// rests refuses AtLeast for kinds of lock that several may hold at once.
-func (t terms) rests(kind string) error {
-	if t.Rest.For > 0 && kind != wire.KindPlain {
-		return fmt.Errorf("%w: AtLeast is for locks of NewLock; several may hold this one", ErrInvalidOption)
-	}
-	return nil
-}
-
-// sticks refuses Sticky where a grant cannot be kept.
-func (t terms) sticks(kind string) error {
+// suitsKind refuses options that are not for this kind of lock. The kind "" stands for every kind: in Defaults no handle
+// could unset them, and every call on a kind of lock that they are not for would fail.
+func (t terms) suitsKind(kind string) error {
+	plain := kind == wire.KindPlain
 	switch {
+	case t.Permits.Weight > 0 && kind != wire.KindSemaphore:
+		return fmt.Errorf("%w: Weight of %d; only a semaphore has permits, see NewSemaphore", ErrInvalidOption, t.Permits.Weight)
+	case t.Rest.For > 0 && !plain:
+		return fmt.Errorf("%w: AtLeast of %v is for locks of NewLock only", ErrInvalidOption, t.Rest.For)
 	case t.Sticky == 0:
 		return nil
-	case kind != wire.KindPlain, t.OneToken:
-		return fmt.Errorf("%w: Sticky is for locks of NewLock only", ErrInvalidOption)
+	case !plain, t.OneToken:
+		return fmt.Errorf("%w: Sticky of %v is for locks of NewLock only", ErrInvalidOption, t.Sticky)
 	case t.Fixed:
 		return fmt.Errorf("%w: Sticky with NoWatchdog; leave one of them out", ErrInvalidOption)
 	case t.Rest.For > 0:
 		return fmt.Errorf("%w: Sticky with AtLeast; leave one of them out", ErrInvalidOption)
 	case t.Sticky > t.TTL/3:
 		return fmt.Errorf("%w: Sticky of %v with a TTL of %v; it may be a third of the TTL at most", ErrInvalidOption, t.Sticky, t.TTL)
-	}
-	return nil
-}
-
-// forAllKinds refuses AtLeast and Sticky in Defaults. No handle could unset them, and every call on a kind of lock that
-// they are not for would fail.
-func (t terms) forAllKinds() error {
-	switch {
-	case t.Rest.For > 0:
-		return fmt.Errorf("%w: AtLeast of %v is for locks of NewLock only", ErrInvalidOption, t.Rest.For)
-	case t.Sticky > 0:
-		return fmt.Errorf("%w: Sticky of %v is for locks of NewLock only", ErrInvalidOption, t.Sticky)
 	}
 	return nil
 }
@@ -254,7 +231,7 @@ func Defaults(opts ...LockOption) Option {
 		if t.owner != "" {
 			return fmt.Errorf("%w: Owner in Defaults; give it to the handle or use WithOwner", ErrInvalidOption)
 		}
-		if err := cmp.Or(t.weightless(wire.KindPlain), t.forAllKinds()); err != nil {
+		if err := t.suitsKind(""); err != nil {
 			return fmt.Errorf("%w; Defaults are of all kinds", err)
 		}
 		c.terms = t

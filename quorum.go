@@ -97,12 +97,15 @@ func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had
 
 // meets returns an error if another client of the Quorum holds on this client's server.
 func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
-	holders, err := holdingClients(ctx, l)
+	info, _, err := readInfo(ctx, l)
 	if err != nil {
 		return nil //nolint:nilerr // a server that does not answer shows nothing
 	}
+	holds := func(id string) bool {
+		return slices.ContainsFunc(info.Holders, func(h Holder) bool { return h.Label == id }) // labels are clients' IDs yet
+	}
 	for i, c := range q.clients {
-		if i != client && slices.Contains(holders, c.id) {
+		if i != client && holds(c.id) {
 			return fmt.Errorf("%w: clients %d and %d of the Quorum use one server; give each a server of its own", ErrInvalidOption, min(i, client), max(i, client))
 		}
 	}
@@ -253,17 +256,12 @@ func (l *QuorumLock) try(ctx context.Context, wait time.Duration, m manner) (*Qu
 	return l.acquire(bounded, m)
 }
 
-// Do acquires the lock, runs fn, and releases it. It waits as Lock does. If the lock cannot be acquired, fn does not
-// run, and Do returns that error. fn's context descends from ctx. It also ends when the hold is lost, with ErrLost as
-// its cause. Do returns fn's error joined with that of the release, which is ErrLost after a loss. It may be
-// ErrUnconfirmed, even if fn succeeded. A nil fn is ErrInvalidOption. A panic of fn releases the lock and goes on.
+// Do is Lock.Do on a majority of primaries.
 func (l *QuorumLock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, l.Acquire, fn)
 }
 
-// TryDo is Do, but waits for the lock for at most the given time. ran says whether fn ran. If the lock was taken, TryDo
-// returns (false, nil). If too few primaries answered, that is an error. With ran true the error is fn's, joined with
-// that of the release, as Do returns it. A nil fn is ErrInvalidOption. A wait of zero or less makes one attempt.
+// TryDo is Lock.TryDo on a majority of primaries. If too few of them answered, that is an error.
 func (l *QuorumLock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, l.TryAcquire, fn)
 }

@@ -220,8 +220,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // ended, and the result may be true. If Redis did not answer the first request, the grant may have ended by itself
 // before the second: then the result is true all the same.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
-	ended, err := forceHolder(ctx, l, h)
-	return len(ended.Holders) > 0, err
+	return forceHolder(ctx, l, h)
 }
 
 // NewCond returns the condition of that name on this lock. It does no I/O. With a name that is not 1 to 512 bytes of

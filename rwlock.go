@@ -13,8 +13,9 @@ import (
 //
 // Both sides are reentrant for a named owner. A writer may also read. An owner that only reads cannot write, and gets
 // ErrUpgrade at once, because two such owners would wait for each other. An owner that reads may read again past
-// waiting writers. Other readers wait behind a writer at the head of the queue, so that writers are not starved.
-// Readers that are next to each other in the queue are let in together.
+// waiting writers: it would wait for itself otherwise. If many flows of one owner have read holds that overlap without
+// end, writers wait for ever: give each flow an owner. Other readers wait behind a writer at the head of the queue, so
+// that writers are not starved. Readers that are next to each other in the queue are let in together.
 //
 // Each hold has its own lease: a dead reader stops blocking writers when its lease ends. Locking both sides, as in a
 // downgrade by Lock, RLock, Unlock, needs a named owner. Without one, the second call waits for the first hold, or

@@ -2,8 +2,6 @@ package relock
 
 import (
 	"context"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -39,12 +37,6 @@ func seamsOfAClient() {
 		return len(r.acquisitions), rooms, c.tracker.Tasks(), c.transport.Outstanding()
 	}
 	seam.Knows = func(client any, nonce string) bool { return client.(*Client).registry.lookup(nonce) != nil }
-	seam.Remembers = func(client any) bool {
-		r := &client.(*Client).registry
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.journal.Remembers()
-	}
 	seam.Listen = func(client any) { client.(*Client).listeners.Inbox().Start() }
 	seam.Hears = func(client any) bool { return client.(*Client).listeners.Inbox().Up() }
 	seam.RenewAround = func(client any, stated bool, between func()) {
@@ -62,12 +54,6 @@ func seamsOfAClient() {
 }
 
 func seamsOfALock() {
-	seam.OfKind = func(lock any, kind string) {
-		l := lock.(*Lock)
-		own := *l.spec
-		own.kind = kind
-		l.spec = &own
-	}
 	seam.PretendHolds = func(hold any, n int) {
 		h := hold.(*Hold)
 		k, s := h.keeper(), h.hold.Session
@@ -78,22 +64,6 @@ func seamsOfALock() {
 		}
 	}
 	seam.Nonce = func(hold any) string { return hold.(*Hold).acquisition().nonce.String() }
-	seam.Unlocked = func(lock any) bool {
-		l := lock.(*Lock)
-		if !comesFree(&l.c.registry.mu) {
-			return false
-		}
-		r := l.c.registry.keepers[l.kind][l.hash]
-		l.c.registry.mu.Unlock()
-		if r == nil {
-			return true
-		}
-		if !comesFree(&r.mu) {
-			return false
-		}
-		r.mu.Unlock()
-		return true
-	}
 	seam.PretendShort = func(hold any) {
 		h := hold.(*Hold)
 		k := h.keeper()
@@ -144,15 +114,4 @@ func seamsOfTools() {
 		l.c.putLabels(ctx, ended.labels(nil))
 		return ended, err
 	}
-}
-
-// comesFree locks mu. It gives up after many tries.
-func comesFree(mu *sync.Mutex) bool {
-	for range 1_000_000 {
-		if mu.TryLock() {
-			return true
-		}
-		runtime.Gosched()
-	}
-	return false
 }

@@ -154,32 +154,23 @@ func (b *Book) Doubt(now clock.Instant) {
 // Replace replaces client IDs with labels. What is unknown, invalid, or not read within a second, is "". together says
 // that one script may read many labels: there is one server, and it does not refuse keys of several locks.
 func (b *Book) Replace(ctx context.Context, at []*string, together bool) {
-	found := map[string]string{wire.NoClient: ""}
+	found := map[string]string{wire.NoClient: "", b.cfg.Client: b.cfg.Text}
 	var unknown []string
+	b.mu.Lock()
 	for _, id := range at {
 		if _, seen := found[*id]; seen {
 			continue
 		}
-		text, known := b.of(*id)
+		text, known := b.known[*id]
 		if found[*id] = text; !known {
 			unknown = append(unknown, *id)
 		}
 	}
+	b.mu.Unlock()
 	b.read(ctx, unknown, found, together)
 	for _, id := range at {
 		*id = found[*id]
 	}
-}
-
-// of returns what is known without asking Redis.
-func (b *Book) of(id string) (text string, known bool) {
-	if id == b.cfg.Client {
-		return b.cfg.Text, true
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	text, known = b.known[id]
-	return text, known
 }
 
 // read asks Redis for the labels of these clients, caches them, and puts them into found.

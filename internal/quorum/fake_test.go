@@ -65,6 +65,8 @@ func lockOn(all []*fakePrimary) *quorum.Lock {
 		Taken: errTaken, Closed: errClosed, Silent: errSilent, Unconfirmed: errUnconfirmed, Lost: errLost, NotHeld: errNotHeld,
 		Final: func(err error) bool { return errors.Is(err, errRefused) || errors.Is(err, errClosed) },
 	}}
+	l.Check = func(context.Context, []quorum.Hold, []int) error { return nil }
+	l.Leaving = func() func() { return func() {} }
 	for _, p := range all {
 		l.Primaries = append(l.Primaries, p)
 	}

@@ -69,11 +69,11 @@ type Lock struct {
 	Errors    Errors
 
 	// Check returns an error if primaries that an attempt has asked are one server. It gets what each primary has granted,
-	// or nil, and which ones have said that the lock is taken. If Check is nil, nothing is checked.
+	// or nil, and which ones have said that the lock is taken.
 	Check func(ctx context.Context, had []Hold, refused []int) error
 
 	// Leaving is called when an attempt has failed and begins to give back what it has. It returns a function that is
-	// called once every primary has been given back, or has been silent for the patience. Leaving may be nil.
+	// called once every primary has been given back, or has been silent for the patience.
 	Leaving func() (left func())
 }
 

@@ -50,7 +50,7 @@ type member struct {
 // collect gathers, and then checks that the primaries that answered are different servers.
 func (h *Majority) collect(ctx context.Context, wait time.Duration) error {
 	err := h.gather(ctx, wait)
-	if h.lock.Check == nil || err != nil && !errors.Is(err, h.lock.Errors.Taken) {
+	if err != nil && !errors.Is(err, h.lock.Errors.Taken) {
 		return err
 	}
 	had, refused := make([]Hold, len(h.members)), []int(nil)
@@ -537,10 +537,7 @@ func (h *Majority) GiveBack(ctx context.Context) {
 			})
 		}
 	}
-	left, done := func() {}, make(chan struct{})
-	if h.lock.Leaving != nil {
-		left = h.lock.Leaving()
-	}
+	left, done := h.lock.Leaving(), make(chan struct{})
 	h.lock.beside(0, func() {
 		defer left()
 		patience := h.lock.patience()

@@ -77,9 +77,6 @@ type Journal struct {
 // New returns an empty journal.
 func New(c Config) *Journal { return &Journal{Config: c} }
 
-// Remembers reports whether the journal watches over releases, which needs a timer. It needs Mu.
-func (j *Journal) Remembers() bool { return j.on || j.released != nil }
-
 // Add remembers a release until the lease that it ended would have ended. It needs Mu.
 func (j *Journal) Add(r Release, now clock.Instant) {
 	if len(j.released) == cap(j.released) {

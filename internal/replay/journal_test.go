@@ -28,6 +28,7 @@ type owner struct {
 	timer   *time.Timer
 	busy    map[wire.Nonce]bool
 	began   time.Time
+	wakes   int // how often it asked to be woken; guarded by mu
 
 	world  sync.Mutex      // guards the following fields
 	server string          // the one of every lock
@@ -46,6 +47,7 @@ func newOwner(t *testing.T) *owner {
 		Mu:  &o.mu,
 		Now: system.Now,
 		Wake: func(at clock.Instant) {
+			o.wakes++
 			if o.timer != nil {
 				o.timer.Stop()
 			}
@@ -122,12 +124,6 @@ func (o *owner) released(lock string, lease time.Duration) wire.Nonce {
 	return n
 }
 
-func (o *owner) remembers() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.journal.Remembers()
-}
-
 // pass lets virtual time go by, and all that is due in it.
 func pass(d time.Duration) {
 	virtual.Sleep(d)
@@ -176,16 +172,18 @@ func TestJournalSendsToTheServerThatHasTheLockNow(t *testing.T) {
 func TestJournalAsksAndRemembersForALeaseOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(t)
-		o.released("a", 5*time.Second)
+		n := o.released("a", 5*time.Second)
 		pass(time.Hour)
 		o.in(func() {
 			if want := []time.Duration{2 * time.Second, 4 * time.Second}; !slices.Equal(o.asks, want) {
 				t.Errorf("asked who serves at %v, want %v", o.asks, want)
 			}
 		})
-		if o.remembers() {
-			t.Error("it remembers a release whose lease has ended")
+		o.mu.Lock()
+		if o.journal.Find(n) != nil || o.wakes > 3 {
+			t.Errorf("it remembers a release whose lease has ended, or has a timer for none: %d times woken", o.wakes)
 		}
+		o.mu.Unlock()
 		o.journal.Suspect(system.Now())
 		pass(time.Hour)
 		wantSent(t, o)

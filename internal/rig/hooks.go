@@ -41,9 +41,6 @@ func Remains(c *relock.Client) string {
 // Knows reports whether c has a session of that nonce.
 func Knows(c *relock.Client, nonce string) bool { return seam.Knows(c, nonce) }
 
-// Remembers reports whether c still watches over releases, which needs a timer.
-func Remembers(c *relock.Client) bool { return seam.Remembers(c) }
-
 // Listen makes c subscribe without a lock.
 func Listen(c *relock.Client) { seam.Listen(c) }
 
@@ -62,18 +59,12 @@ func ListenNow(t testing.TB, c *relock.Client) {
 // Hears reports whether c's inbox is subscribed.
 func Hears(c *relock.Client) bool { return seam.Hears(c) }
 
-// OfKind makes l, not used yet, a handle of another kind.
-func OfKind(l *relock.Lock, kind string) *relock.Lock { seam.OfKind(l, kind); return l }
-
 // PretendHolds makes h's owner hold n times more than it does, as far as its client
 // knows: nobody can lock 2^31-1 times in a test.
 func PretendHolds(h *relock.Hold, n int) { seam.PretendHolds(h, n) }
 
 // Nonce is the name of the acquisition that h is of.
 func Nonce(h *relock.Hold) string { return seam.Nonce(h) }
-
-// Unlocked reports whether the caller holds none of the mutexes that guard l's state.
-func Unlocked(l *relock.Lock) bool { return seam.Unlocked(l) }
 
 // PretendShort makes h's session look as if too few replicas had its latest renewal.
 func PretendShort(h *relock.Hold) { seam.PretendShort(h) }

@@ -20,8 +20,6 @@ var (
 	Kept func(client any) (sessions, rooms, tasks, calls int)
 	// Knows reports whether the client has a session of that nonce.
 	Knows func(client any, nonce string) bool
-	// Remembers reports whether the client still watches over releases, which needs a timer.
-	Remembers func(client any) bool
 	// Listen makes the client subscribe without a lock. Hears reports whether it has.
 	Listen func(client any)
 	Hears  func(client any) bool
@@ -29,8 +27,6 @@ var (
 
 // Of a lock and a hold.
 var (
-	// OfKind makes a lock that is not used yet a handle of another kind.
-	OfKind func(lock any, kind string)
 	// PretendHolds makes a hold's owner hold n times more, as far as its client knows.
 	PretendHolds func(hold any, n int)
 	// Nonce returns the nonce of a hold's acquisition.
@@ -48,9 +44,6 @@ var Info func(ctx context.Context, lock any) (info any, now int64, err error)
 
 // What no user can see or bring about.
 var (
-	// Unlocked reports whether the caller holds none of the mutexes that guard a lock's state. It waits for
-	// other goroutines to unlock them.
-	Unlocked func(lock any) bool
 	// PretendShort makes a named owner's session look as if it asked for a replica and none had its last renewal.
 	PretendShort func(hold any)
 	// RenewAround is a watchdog round that finds every session due. It calls between after it has checked the

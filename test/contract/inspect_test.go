@@ -215,7 +215,7 @@ func TestForceUnlockWithoutMessageIsNoticedAtTheNextRenewal(t *testing.T) {
 // TestInspectionWorksForAnyKind: the name is in use as another kind of lock.
 func TestInspectionWorksForAnyKind(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		l, other := rig.OfKind(x.Client().NewLock("a"), "fair"), x.Lock("a")
+		l, other := x.Client().NewLock("a", relock.Fair()), x.Lock("a")
 		rig.Must(t, l.Lock(x.By("me")))
 		go func() { _ = l.Lock(x.By("you")) }()
 		synctest.Wait()

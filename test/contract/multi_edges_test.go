@@ -157,6 +157,21 @@ func TestMultiTriesForNoLongerThanItsWait(t *testing.T) {
 	}
 }
 
+// Each of the locks takes one round trip of 80 ms. Fails when one attempt for each has to end within a tenth of a second:
+// nobody far from Redis could try for several locks.
+func TestMultiIsTriedForByWhoIsFarFromRedis(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		far, link := x.Linked()
+		link.Latency(40 * time.Millisecond)
+		m := relock.NewMulti(far.NewLock("a"), far.NewLock("b"), far.NewLock("c"))
+		got, err := m.TryLock(t.Context(), 0)
+		if rig.Must(t, err); !got {
+			t.Fatal("free locks were not had")
+		}
+		rig.Must(t, m.Unlock())
+	})
+}
+
 // Fails when a try whose locks are lost before it has them all goes on without an end.
 func TestMultiTriesForNoLongerThoughItsLocksAreLost(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -19,7 +19,7 @@ var familyRules = []Rule{
 	},
 	{
 		"whether one leads is judged by the clock", ". Election.IsLeader",
-		"if h.Err() == nil {", "if !h.hold.Lost {",
+		"h.(*Hold).Err() == nil", "!h.(*Hold).hold.Lost",
 		[]string{"TestElectionKnowsNoLeaderAfterAPause"},
 	},
 	{
@@ -34,7 +34,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a term that is over is nobody's", ". Election.serve",
-		"slices.DeleteFunc(terms, func(other *Hold) bool { return other == h })", "terms",
+		"e.terms.Delete(h)", "",
 		[]string{"TestElectionLeavesNothingOfItsTerms"},
 	},
 	{
@@ -61,6 +61,11 @@ var familyRules = []Rule{
 		"a try for several locks ends with its wait", ". Multi.try",
 		"return m.acquire(bounded, over, func", "_ = bounded; return m.acquire(ctx, over, func",
 		[]string{"TestMultiTriesForNoLongerThanItsWait"},
+	},
+	{
+		"each of several locks has a try of its own", ". Multi.try",
+		"l.try(ctx, left, how)", "l.try(bounded, left, how)",
+		[]string{"TestMultiIsTriedForByWhoIsFarFromRedis"},
 	},
 	{
 		"a try for several locks that are lost ends with its wait", ". Multi.acquire",
@@ -154,7 +159,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a client of a quorum that meets itself is on its own server", ". Quorum.meets",
-		"i != client && slices", "slices",
+		"i != client && holds", "holds",
 		[]string{"TestQuorumOfServersOfTheirOwnIsNotTakenForOneServer"},
 	},
 	{

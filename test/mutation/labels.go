@@ -79,27 +79,22 @@ var labelRules = []Rule{
 	},
 	{
 		"the list asks step by step", ". scan.found",
-		"len(locks) == locksPage", "len(locks) == 100_000",
+		"slices.Chunk(locks, locksPage)", "slices.Chunk(locks, 100_000)",
 		[]string{"TestLocksAsksStepByStep"},
 	},
 	{
-		"the list ends with its context", ". scan.over",
-		"case s.ctx.Err() != nil: return ending.Of(s.ctx)", "",
+		"the list ends with its context", ". Client.over",
+		"case ctx.Err() != nil: return ending.Of(ctx)", "",
 		[]string{"TestLocksEndsWithItsContextAndItsClient"},
 	},
 	{
-		"a list that is cut short says what was the matter", ". scan.again",
-		"return fmt.Errorf(\"%w; until then: %w\", ending.Of(s.ctx), failed(s.ctx, err, s.c.clock.Now(), began))", "_ = began; return ending.Of(s.ctx)",
+		"an inspection that is cut short says what was the matter", ". Client.tries",
+		"return fmt.Errorf(\"%w; until then: %w\", ending.Of(ctx), failed(ctx, err, c.clock.Now(), began))", "return ending.Of(ctx)",
 		[]string{"TestInspectionThatIsCutShortSaysWhatWasTheMatterWithRedis"},
 	},
 	{
-		"an inspection that is cut short says what was the matter", ". askAgain",
-		"err = fmt.Errorf(\"%w; until then: %w\", ending.Of(ctx), failed(ctx, err, l.c.clock.Now(), began))", "_, err = began, ending.Of(ctx)",
-		[]string{"TestInspectionThatIsCutShortSaysWhatWasTheMatterWithRedis"},
-	},
-	{
-		"the list ends with its client", ". scan.over",
-		"case s.c.ctx.Err() != nil: return ErrClosed", "",
+		"the list ends with its client", ". Client.over",
+		"case c.ctx.Err() != nil: return ErrClosed", "",
 		[]string{"TestLocksEndsWithItsContextAndItsClient"},
 	},
 	{

@@ -127,6 +127,11 @@ var Liveness = []Rule{
 	{
 		"who remembers nothing asks nothing", "internal/replay Journal.round",
 		"j.running, j.on = false, len(j.released) > 0", "j.running, j.on = false, true",
+		[]string{"TestJournalAsksAndRemembersForALeaseOnly"},
+	},
+	{
+		"a release is remembered as long as its lease would have lasted", "internal/replay Journal.trim",
+		"|| now.Reached(j.released[0].Until)", "",
 		[]string{"TestF16ClientAsksWhileItRemembers"},
 	},
 	{

@@ -151,13 +151,13 @@ var onceRules = []Rule{
 		[]string{"TestAHoldAfterWhichANameRestsIsNotPassedOn"},
 	},
 	{
-		"what several may hold does not rest", ". terms.rests",
-		"if t.Rest.For > 0 && kind != wire.KindPlain {", "if t.Rest.For < 0 && kind != wire.KindPlain {",
+		"what several may hold does not rest", ". terms.suitsKind",
+		"case t.Rest.For > 0 && !plain:", "case false:",
 		[]string{"TestWhatCannotRestIsRefused"},
 	},
 	{
 		"not every lock of a client rests", ". Defaults",
-		", t.forAllKinds()); err != nil {", "); err != nil {",
+		`t.suitsKind("")`, "t.suitsKind(wire.KindPlain)",
 		[]string{"TestWhatCannotRestIsRefused"},
 	},
 	{
@@ -171,12 +171,12 @@ var onceRules = []Rule{
 		[]string{"TestOnceKnowsNoOwner"},
 	},
 	{
-		"a run that failed counts unless it says otherwise", ". Hold.once",
+		"a run that failed counts unless it says otherwise", ". Client.Once",
 		"if ending.Is(err, ErrUnspent) {", "if err != nil {",
 		[]string{"TestOnceThatFailedIsSpentUnlessItsErrorSaysOtherwise"},
 	},
 	{
-		"a cause that says unspent is not the run's own", ". Hold.once",
+		"a cause that says unspent is not the run's own", ". Client.Once",
 		"if ending.Is(err, ErrUnspent) {", "if errors.Is(err, ErrUnspent) {",
 		[]string{"TestACauseThatSaysUnspentIsNotTheRunsOwn"},
 	},

@@ -153,7 +153,7 @@ var placeRules = []Rule{
 	},
 	{
 		"what a quorum gives back is waited for", "internal/quorum Majority.GiveBack",
-		"left = h.lock.Leaving()", "",
+		"h.lock.Leaving(), make", "func() {}, make",
 		[]string{"TestAnAttemptFindsFreeWhatAQuorumGaveBack"},
 	},
 	{

@@ -317,7 +317,7 @@ var promiseRules = []Rule{
 	},
 	{
 		"Locks tells that the servers are not known", ". scan.run",
-		"for i := 0;", "if len(servers) == 0 && s.over() == nil { err = nil }; for i := 0;",
+		"for i := 0;", "if len(servers) == 0 && s.c.over(s.ctx) == nil { err = nil }; for i := 0;",
 		[]string{"TestLocksOfAClusterWhoseServersAreUnknownEndsWithTheError"},
 	},
 	{

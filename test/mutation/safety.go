@@ -5,7 +5,7 @@ package mutation
 var Safety = []Rule{
 	{
 		"the end of one holder spares the others", ". forceHolder",
-		"if !one.is(h) {", "if false && !one.is(h) {",
+		`if h.Owner != "" && one.Owner != h.Owner || h.Token != 0 && one.Token != h.Token {`, "if false {",
 		[]string{"TestForceUnlockHolderEndsThatGrantAndNoOther", "TestForceUnlockHolderSparesALaterGrant"},
 	},
 	{
@@ -15,7 +15,7 @@ var Safety = []Rule{
 	},
 	{
 		"nobody in particular is not whoever holds", ". forceHolder",
-		`case h.Owner == "" && h.Token == 0: return ended, lockError(l.Name(), cmp.Or(l.bad(), errWhichHolder))`, "",
+		`case h.Owner == "" && h.Token == 0:`, "case false:",
 		[]string{"TestForceUnlockHolderOfNobodyIsAnInvalidOption"},
 	},
 	{

@@ -93,13 +93,13 @@ var semaphoreRules = []Rule{
 		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
 	},
 	{
-		"other locks have no weight", ". Client.newSpec",
-		"t.weightless(plain),", "",
+		"other locks have no weight", ". terms.suitsKind",
+		"case t.Permits.Weight > 0 && kind != wire.KindSemaphore:", "case false:",
 		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
 	},
 	{
 		"not every lock of a client has a weight", ". Defaults",
-		"cmp.Or(t.weightless(wire.KindPlain),", "cmp.Or(nil,",
+		`t.suitsKind("")`, "t.suitsKind(wire.KindSemaphore)",
 		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
 	},
 	{

@@ -98,7 +98,7 @@ var stickyRules = []Rule{
 		[]string{"TestAStickyLockLeavesItsShardedChannel"},
 	},
 	{
-		"Sticky is a third of the TTL at most", ". terms.sticks",
+		"Sticky is a third of the TTL at most", ". terms.suitsKind",
 		"case t.Sticky > t.TTL/3:", "case false:",
 		[]string{"TestStickyIsRefusedWhereAGrantCannotBeKept"},
 	},

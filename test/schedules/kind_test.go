@@ -30,10 +30,10 @@ func TestF06KindOutlivesADeadHolderWhileSomebodyWaits(t *testing.T) {
 		a.Link.Hole()
 		heal := b.Link.Cut() // its entry lives on, and does not ask
 		s.Until(2 * time.Second)
-		refused(s, rig.OfKind(r.NewLock("l"), "rw"))
+		refused(s, r.NewRWLock("l").WLocker())
 		heal()
 		waiter.Returns()
-		refused(s, rig.OfKind(r.NewLock("l"), "rw"))
+		refused(s, r.NewRWLock("l").WLocker())
 	})
 }
 
@@ -45,13 +45,13 @@ func TestWhoWaitsOnAConditionKeepsTheKind(t *testing.T) {
 		held := s.Take(l)
 		waiter := rig.Beside(func() error { return l.NewCond("c").Wait(held.Context(s.T.Context())) })
 		waiter.Pending(t, "the wait")
-		refused(s, rig.OfKind(r.NewLock("l"), "rw"))
+		refused(s, r.NewRWLock("l").WLocker())
 		other := s.Take(r.NewLock("l"))
 		rig.Must(t, r.NewLock("l").NewCond("c").Signal(other.Context(s.T.Context())))
 		rig.End(t, other)
 		rig.Must(t, <-waiter)
 		rig.End(t, held)
-		rig.End(t, s.Take(rig.OfKind(r.NewLock("l"), "rw")))
+		rig.End(t, s.Take(r.NewRWLock("l").WLocker()))
 	})
 }
 
@@ -73,9 +73,9 @@ func TestF06NameChangesItsKindOnlyWhenNobodyHolds(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		a, r := s.Actor(), s.Actor()
 		held := s.Take(a.NewLock("l"))
-		refused(s, rig.OfKind(r.NewLock("l"), "rw"))
+		refused(s, r.NewRWLock("l").WLocker())
 		rig.End(t, held)
-		other := s.Take(rig.OfKind(r.NewLock("l"), "rw"))
+		other := s.Take(r.NewRWLock("l").WLocker())
 		if other.Token() <= held.Token() {
 			t.Errorf("token %d after %d of another kind", other.Token(), held.Token())
 		}
@@ -97,7 +97,7 @@ func TestF06WaiterThatFindsAnotherKindIsRefused(t *testing.T) {
 		heal := b.Link.Cut()
 		s.Until(4 * time.Second) // b's entry has ended
 		rig.End(t, held)
-		s.Take(rig.OfKind(r.NewLock("l"), "rw"))
+		s.Take(r.NewRWLock("l").WLocker())
 		heal()
 		<-waiter.Done
 		if !errors.Is(waiter.Err, relock.ErrKind) {
@@ -195,7 +195,7 @@ func TestHeartbeatOfAWaiterThatWasRefusedIsGrantedNothing(t *testing.T) {
 		b.Fate("acquire", 1, redistest.Hold(gate))
 		s.Until(11 * time.Second) // its heartbeat is under way
 		s.Server.FlushAll()
-		other := s.Take(rig.OfKind(r.NewLock("l"), "rw"))
+		other := s.Take(r.NewRWLock("l").WLocker())
 		<-waiter.Done
 		rig.WantIs(t, waiter.Err, relock.ErrKind)
 		rig.WantIs(t, held.Release(), relock.ErrLost)
