@@ -504,11 +504,6 @@ var redissonRules = []Rule{
 		[]string{"TestAClientOfRedissonIsNotMadeOverARing"},
 	},
 	{
-		"redisson: no client is made over a nil one", "redisson New",
-		"rdb == nil || v.Kind() == reflect.Pointer && v.IsNil()", "rdb == nil || false && v.IsNil()",
-		[]string{"TestAClientOfRedissonIsNotMadeOverARing"},
-	},
-	{
 		"redisson: several Defaults add up", "redisson Defaults",
 		"c.terms.with(opts)", "(terms{ttl: 30 * time.Second}).with(opts)",
 		[]string{"TestSeveralDefaultsOfRedissonAddUp"},
