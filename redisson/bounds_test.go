@@ -1,6 +1,7 @@
 package redisson_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
 )
 
@@ -65,5 +67,49 @@ func TestDurationsOfRedissonHaveTheBoundsThatAreDocumented(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The second Defaults set a TTL again, and say nothing of the MaxHold of the first.
+// Fails when they replace the first, or what a handle says for itself does not count.
+func TestSeveralDefaultsOfRedissonAddUp(t *testing.T) {
+	for _, of := range []struct {
+		opts         []redisson.LockOption
+		ttl, maxHold time.Duration
+	}{
+		{nil, 10 * time.Second, time.Minute},
+		{
+			[]redisson.LockOption{redisson.TTL(20 * time.Second), redisson.MaxHold(5 * time.Minute)},
+			20 * time.Second, 5 * time.Minute,
+		},
+	} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			h := acquired(t.Context(), t, client(t, x,
+				redisson.Defaults(redisson.TTL(time.Hour), redisson.MaxHold(time.Minute)),
+				redisson.Defaults(redisson.TTL(10*time.Second)),
+			).NewLock("a", of.opts...))
+			if left := x.Redis.PTTL(t.Context(), "a").Val(); left != of.ttl {
+				t.Errorf("the lease is %v, want %v", left, of.ttl)
+			}
+			virtual.Sleep(of.maxHold)
+			rig.Must(t, h.Err())
+			virtual.Sleep(of.ttl)
+			rig.WantIs(t, h.Release(), relock.ErrLost)
+		})
+	}
+}
+
+// Fails when New makes a client that hears no unlocks, or panics at its first call.
+func TestAClientOfRedissonIsNotMadeOverARing(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "192.0.2.1:6379"}})
+	t.Cleanup(func() { rig.Must(t, ring.Close()) })
+	for what, rdb := range map[string]redis.UniversalClient{
+		"a Ring": ring, "a decorator around one": struct{ redis.UniversalClient }{ring},
+		"a decorator around nil": struct{ redis.UniversalClient }{},
+		"no client of a server":  (*redis.Client)(nil), "no client of a Cluster": (*redis.ClusterClient)(nil),
+	} {
+		if _, err := redisson.New(rdb); !errors.Is(err, relock.ErrInvalidOption) {
+			t.Errorf("New over %s = %v, want ErrInvalidOption", what, err)
+		}
 	}
 }

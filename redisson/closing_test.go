@@ -44,10 +44,15 @@ func TestReleaseOfRedissonThatCloseInterruptsIsUnconfirmed(t *testing.T) {
 				end, err := take(t.Context(), c)
 				rig.Must(t, err)
 				link.Hole()
-				release := rig.Beside(end)
+				var ended time.Duration
+				release := rig.Beside(func() error { err := end(); ended = x.Now(); return err })
 				release.Pending(t, name)
+				began := x.Now()
 				rig.Must(t, c.Close())
 				rig.WantIs(t, <-release, relock.ErrUnconfirmed, relock.ErrClosed)
+				if took := ended - began; took != 250*time.Millisecond {
+					t.Errorf("Close let it tell Redis for %v, want a quarter of a second", took)
+				}
 				rig.WantIs(t, end(), relock.ErrNotHeld)
 			})
 		})
@@ -153,6 +158,24 @@ func TestReadingCallsOfRedissonTellAnOutageAndAClose(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Fails when the end of its context makes Shutdown a Close: the hold would be lost, though its lease is renewed.
+func TestAShutdownOfRedissonThatRunsOutOfTimeLeavesTheClientOpen(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		l, me := c.NewLock("a"), x.By("me")
+		h := acquired(me, t, l)
+		err := c.Shutdown(canceledSoon(t))
+		rig.WantIs(t, err, context.DeadlineExceeded)
+		rig.WantNot(t, err, relock.ErrClosed)
+		virtual.Sleep(time.Minute) // beyond some renewals
+		rig.Must(t, h.Err())
+		rig.Must(t, l.Do(me, func(ctx context.Context) error { return ctx.Err() }))
+		rig.WantIs(t, c.NewLock("b").Lock(me), relock.ErrClosed)
+		rig.Must(t, c.Close())
+		rig.WantIs(t, h.Release(), relock.ErrLost, relock.ErrClosed)
+	})
 }
 
 // Shutdown waits for the writer, which goes on as it would have. Fails when its Downgrade, or its own read, is taken

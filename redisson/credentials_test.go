@@ -50,10 +50,14 @@ func TestAWrongPasswordIsToldAtOnceByTheFirstCallOfRedisson(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		r := rig.NewRotation(x)
 		r.Learn("wrong")
-		began := time.Now()
-		err := clientOver(t, r.Redis()).NewLock("a").Lock(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || time.Since(began) > time.Second {
-			t.Errorf("Lock = %v after %v, want WRONGPASS at once", err, time.Since(began))
+		l, began := clientOver(t, r.Redis()).NewLock("a"), time.Now()
+		_, try := l.TryLock(t.Context(), time.Minute)
+		_, info := l.Info(t.Context())
+		for call, err := range map[string]error{"Lock": l.Lock(t.Context()), "TryLock": try, "Info": info} {
+			if err == nil || !strings.Contains(err.Error(), "WRONGPASS") || time.Since(began) > time.Second {
+				t.Errorf("%s = %v after %v, want WRONGPASS at once", call, err, time.Since(began))
+			}
+			rig.WantNot(t, err, relock.ErrUnavailable) // the refusal lasts
 		}
 	})
 }

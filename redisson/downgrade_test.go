@@ -96,6 +96,43 @@ func TestADowngradeDoesNotWaitForWhoHasTakenTheLock(t *testing.T) {
 	})
 }
 
+// The read hold is one of the handle, and the Acquire has none any more.
+// Fails when such a hold cannot be downgraded, or is released as well.
+func TestADowngradeTakesAHoldOfAcquireOrDo(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw := client(t, x).NewRWLock("a")
+		h := acquired(t.Context(), t, rw.WLocker())
+		rig.Must(t, rw.Downgrade(t.Context()))
+		err := h.Release()
+		rig.WantIs(t, err, relock.ErrNotHeld)
+		rig.WantNot(t, err, relock.ErrLost)
+		wantReads(t, x, rw)
+		err = rw.WLocker().Do(t.Context(), func(context.Context) error { return rw.Downgrade(t.Context()) })
+		rig.WantIs(t, err, relock.ErrNotHeld)
+		rig.WantNot(t, err, relock.ErrLost)
+		wantReads(t, x, rw)
+	})
+}
+
+// Another owner's read hold was lost, and is not unlocked yet.
+// Fails when the writer reads by the same handle: an RUnlock could end either hold.
+func TestADowngradeIsRefusedBesideReadHoldsOfAnotherOwner(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw := client(t, x).NewRWLock("a")
+		rig.Must(t, rw.RLock(x.By("reader")))
+		if ok, err := client(t, x).NewRWLock("a").RLocker().ForceUnlock(t.Context()); !ok || err != nil {
+			t.Fatalf("ForceUnlock = %v, %v", ok, err)
+		}
+		rig.Must(t, rw.Lock(x.By("writer")))
+		virtual.Sleep(time.Minute) // the reader's loss is known, and its own key in Redis has ended
+		rig.WantIs(t, rw.Downgrade(t.Context()), relock.ErrOwnerMismatch)
+		wantHolds(t, rw, 1, 0)
+		rig.WantIs(t, rw.RUnlock(), relock.ErrLost)
+		rig.Must(t, rw.Downgrade(t.Context()))
+		wantReads(t, x, rw)
+	})
+}
+
 // TestADowngradeWhoseHoldIsUnlockedMeanwhileLeavesNoReader: another goroutine has ended it.
 // Fails when the read hold is left.
 func TestADowngradeWhoseHoldIsUnlockedMeanwhileLeavesNoReader(t *testing.T) {

@@ -166,3 +166,47 @@ func TestAFairWaiterAsksBeforeItsDeadline(t *testing.T) {
 		})
 	}
 }
+
+// A waiter queues behind a holder whose lease has 30 s to go.
+// Fails when a fleet in Java, with Redisson's own default, gives it another deadline.
+func TestAWaiterMayBeSilentForFiveMinutes(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		holder, l := client(t, x).NewLock("a", redisson.Fair()), client(t, x).NewLock("a", redisson.Fair())
+		rig.Must(t, holder.Lock(t.Context()))
+		waits := rig.Beside(func() error { return l.Lock(t.Context()) })
+		waits.Pending(t, "a second Lock")
+		queue, err := x.Redis.ZRangeWithScores(t.Context(), "redisson_lock_timeout:{a}", 0, -1).Result()
+		want := time.Now().Add(30*time.Second + 5*time.Minute).UnixMilli()
+		if err != nil || len(queue) != 1 || int64(queue[0].Score) != want {
+			t.Errorf("the deadlines are %v, %v, want one at %d", queue, err, want)
+		}
+		rig.Must(t, holder.Unlock())
+		rig.Must(t, <-waits)
+		rig.Must(t, l.Unlock())
+		bare(t, x)
+	})
+}
+
+// Fails when one lost request of a waiter is enough to have it dropped, or a long FairWait has it ask seldom.
+func TestAFairWaiterAsksEveryThirdOfFairWait(t *testing.T) {
+	for wait, every := range map[time.Duration]time.Duration{
+		9 * time.Second: 3 * time.Second, 5 * time.Minute: 10 * time.Second,
+	} {
+		t.Run(wait.String(), func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				holder := client(t, x, redisson.FairWait(wait)).NewLock("a", redisson.Fair(), redisson.TTL(time.Hour))
+				rig.Must(t, holder.Lock(t.Context()))
+				c, link := linked(t, x, redisson.FairWait(wait))
+				waits := rig.Beside(func() error { return c.NewLock("a", redisson.Fair()).Lock(t.Context()) })
+				virtual.Sleep(time.Second)
+				before := link.Commands()["evalsha"]
+				virtual.Sleep(90 * time.Second)
+				if n := link.Commands()["evalsha"] - before; n != int(90*time.Second/every) {
+					t.Errorf("%d requests in 90 s, want one every %v", n, every)
+				}
+				rig.Must(t, holder.Unlock())
+				rig.Must(t, <-waits)
+			})
+		})
+	}
+}

@@ -173,10 +173,17 @@ func TestAHoldThatRedisHasLostIsFoundByTheNextRenewal(t *testing.T) {
 		h, err := client(t, x).NewLock("a").Acquire(t.Context())
 		rig.Must(t, err)
 		x.Redis.Del(t.Context(), "a")
+		lost := h.Lost()
+		if h.Lost() != lost {
+			t.Error("Lost has another channel at the second call")
+		}
 		select {
-		case <-h.Lost():
+		case <-lost:
 		case <-time.After(11 * time.Second):
 			t.Error("not told within a third of the TTL")
+		}
+		if h.Lost() != lost {
+			t.Error("Lost has another channel after the loss")
 		}
 	})
 }
@@ -287,15 +294,29 @@ func TestALateFirstRequestTakesNothingThoughTheServersClockIsBehind(t *testing.T
 	})
 }
 
-// Fails when a hold with its own Release is refused because of another owner's RLock on the same handle.
+// Fails when a hold with its own Release is refused because of another owner's RLock on the same handle, or a second
+// RLock is granted: an owner without a name is another owner too.
 func TestAReadHoldOfItsOwnIsGrantedBesideAnotherOwnersRLock(t *testing.T) {
-	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		rw := clientOver(t, x.Redis).NewRWLock("job")
-		rig.Must(t, rw.RLock(x.By("a")))
-		rig.Must(t, rw.RLocker().Do(x.By("b"), func(context.Context) error { return nil }))
-		rig.WantIs(t, rw.RLock(x.By("b")), relock.ErrOwnerMismatch)
-		rig.Must(t, rw.RUnlock())
-	})
+	for name, owners := range map[string][2]string{
+		"named": {"a", "b"}, "the first is anonymous": {"", "b"}, "the second is anonymous": {"a", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				by := func(owner string) context.Context {
+					if owner == "" {
+						return t.Context()
+					}
+					return x.By(owner)
+				}
+				rw := clientOver(t, x.Redis).NewRWLock("job")
+				rig.Must(t, rw.RLock(by(owners[0])))
+				rig.Must(t, rw.RLocker().Do(by(owners[1]), func(context.Context) error { return nil }))
+				rig.WantIs(t, rw.RLock(by(owners[1])), relock.ErrOwnerMismatch)
+				rig.Must(t, rw.RUnlock())
+				bare(t, x)
+			})
+		})
+	}
 }
 
 // Both wait behind a writer, when the handle is empty.

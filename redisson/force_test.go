@@ -1,6 +1,7 @@
 package redisson_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -94,6 +95,66 @@ func TestALockWithThousandsOfReadersIsSeenAndForced(t *testing.T) {
 	if ok, err := l.ForceUnlock(t.Context()); !ok || err != nil {
 		t.Errorf("ForceUnlock = %v, %v", ok, err)
 	}
+}
+
+// The first request is executed and its answer is lost, or the request is lost and the holder unlocks meanwhile. Either
+// way the second request finds nothing.
+// Fails when that is told as a holder that nobody had to remove.
+func TestTheEndOfOneHolderThatIsSentAgainIsTold(t *testing.T) {
+	for _, prefix := range everyLayout {
+		for name, verdict := range map[string]redistest.Verdict{"executed": redistest.SwallowReply, "lost": redistest.Lose} {
+			t.Run(prefix+name, func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					loadAll(t, x)
+					loadForce(t, x)
+					held := of(client(t, x), prefix)
+					h := acquired(t.Context(), t, held)
+					operator, link := linked(t, x)
+					script := "force"
+					if prefix == "read_" {
+						script = "read_release"
+					}
+					fate(link, script, 1, verdict)
+					ends := rig.Beside(func() error {
+						ok, err := of(operator, prefix).ForceUnlockHolder(t.Context(), relock.Holder{Owner: h.Owner()})
+						if err == nil && !ok {
+							err = errors.New("it says that there was no such holder")
+						}
+						return err
+					})
+					ends.Pending(t, "ForceUnlockHolder")
+					if name == "lost" {
+						rig.Must(t, h.Release())
+					} else {
+						rig.WantIs(t, h.Release(), relock.ErrLost)
+					}
+					rig.Must(t, <-ends)
+					virtual.Sleep(30 * time.Second) // a reader's own key ends with its lease
+					bare(t, x)
+				})
+			})
+		}
+	}
+}
+
+// Fails when its reads keep the next writer out.
+func TestAWriterThatIsRemovedLosesItsReadHoldsToo(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw, other, me := client(t, x).NewRWLock("a"), client(t, x).NewRWLock("a"), x.By("me")
+		h := acquired(me, t, rw.WLocker())
+		rig.Must(t, rw.RLock(me))
+		if ok, err := other.WLocker().ForceUnlockHolder(t.Context(), relock.Holder{Owner: h.Owner()}); !ok || err != nil {
+			t.Fatalf("ForceUnlockHolder = %v, %v", ok, err)
+		}
+		if ok, err := other.TryLock(t.Context(), 0); !ok || err != nil {
+			t.Fatalf("TryLock of another writer = %v, %v, want true", ok, err)
+		}
+		virtual.Sleep(11 * time.Second) // beyond a renewal
+		wantHolds(t, rw, 0, 0)
+		rig.WantIs(t, rw.RUnlock(), relock.ErrLost)
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+		rig.Must(t, other.Unlock())
+	})
 }
 
 // TestForceUnlockHolderTakesTheLockFromThatHolderAlone: of two readers the other goes on, and a

@@ -124,6 +124,7 @@ func TestALostHoldOfASharedLockOccupiesItsHandle(t *testing.T) {
 			t.Error("a lost hold counts")
 		}
 		rig.WantIs(t, l.Lock(x.By("me")), relock.ErrLost)
+		rig.WantIs(t, l.Lock(canceledSoon(t)), relock.ErrLost, context.DeadlineExceeded)
 		other := rig.Beside(func() error { return l.Lock(t.Context()) })
 		virtual.Sleep(time.Second)
 		other.Pending(t, "Lock on a handle with a lost hold")
@@ -230,8 +231,13 @@ func TestBadInputOfASharedLockIsRefused(t *testing.T) {
 		if _, err := redisson.New(nil); !errors.Is(err, relock.ErrInvalidOption) {
 			t.Errorf("New(nil) = %v", err)
 		}
-		if _, err := redisson.New(x.Redis, redisson.Defaults(redisson.Owner("me"))); !errors.Is(err, relock.ErrInvalidOption) {
-			t.Errorf("Defaults(Owner) = %v", err)
+		for what, opt := range map[string]redisson.Option{
+			"a nil Option": nil, "Defaults(nil)": redisson.Defaults(nil),
+			"Defaults(Owner)": redisson.Defaults(redisson.Owner("me")),
+		} {
+			if _, err := redisson.New(x.Redis, opt); !errors.Is(err, relock.ErrInvalidOption) {
+				t.Errorf("New with %s = %v", what, err)
+			}
 		}
 		rig.WantIs(t, (&redisson.Lock{}).Unlock(), relock.ErrInvalidOption)
 		bare(t, x)

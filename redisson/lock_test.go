@@ -3,6 +3,8 @@ package redisson_test
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +33,9 @@ func TestALockIsHeldInRedissonsHashAndLeavesNothing(t *testing.T) {
 		all := x.Redis.HGetAll(t.Context(), "a").Val()
 		if len(all) != 1 || all[h.Owner()] != "1" || x.Redis.PTTL(t.Context(), "a").Val() != 30*time.Second {
 			t.Errorf("the hash is %v, want %s with 1", all, h.Owner())
+		}
+		if !regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$`).MatchString(h.Owner()) || h.Name() != "a" {
+			t.Errorf("it is a hold of %q by %q, want \"a\", and the client's ID, a colon and a number", h.Name(), h.Owner())
 		}
 		rig.Must(t, h.Release())
 		if keys := x.Redis.Keys(t.Context(), "*").Val(); len(keys) != 0 {
@@ -154,6 +159,39 @@ func TestACallThatEndsLeavesNothing(t *testing.T) {
 		}
 		rig.Must(t, l.Unlock())
 	})
+}
+
+// Fails when a wait below zero is none at all, or an attempt waits for a silent Redis for longer than it is told.
+func TestAWaitOfZeroOrLessIsOneAttempt(t *testing.T) {
+	for _, prefix := range everyLayout {
+		for _, wait := range []time.Duration{0, -1, -time.Hour} {
+			t.Run(prefix+wait.String(), func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					other := of(client(t, x), strings.Replace(prefix, "read", "write", 1)) // readers share
+					c, link := linked(t, x)
+					l := of(c, prefix)
+					if got, err := l.TryLock(t.Context(), wait); !got || err != nil {
+						t.Fatalf("TryLock of a free lock = %v, %v, want true", got, err)
+					}
+					rig.Must(t, l.Unlock())
+					rig.Must(t, other.Lock(t.Context()))
+					began := x.Now()
+					rig.RefusesAny(x, l)
+					_, err := l.TryAcquire(t.Context(), wait)
+					if rig.WantIs(t, err, relock.ErrNotAcquired); x.Now() != began {
+						t.Errorf("attempts at a lock that is taken took %v", x.Now()-began)
+					}
+					heal := link.Hole()
+					_, err = l.TryLock(t.Context(), wait)
+					if rig.WantIs(t, err, relock.ErrUnavailable); x.Now()-began > 4*time.Second {
+						t.Errorf("an attempt at a silent Redis took %v, want at most 4 s", x.Now()-began)
+					}
+					heal()
+					rig.Must(t, other.Unlock())
+				})
+			})
+		}
+	}
 }
 
 func TestASingleAttemptDoesNotWaitForTheUnlockOfALostHold(t *testing.T) {

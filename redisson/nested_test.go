@@ -1,6 +1,7 @@
 package redisson_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +89,68 @@ func TestAHoldThatIsGivenBackThoughItWasUnlockedLeavesNone(t *testing.T) {
 			rig.Must(t, other.Unlock())
 			bare(t, x)
 		}
+	})
+}
+
+// Fails when Unlock ends a hold that has a Release of its own, or HoldCount leaves that hold out.
+func TestUnlockOfRedissonSparesAHoldOfAcquire(t *testing.T) {
+	for _, prefix := range everyLayout {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				l, me := of(client(t, x), prefix), x.By("me")
+				rig.Must(t, l.Lock(me))
+				older, newer := acquired(me, t, l), acquired(me, t, l)
+				for i, want := range [][2]error{{}, {nil, relock.ErrNotHeld}, {relock.ErrNotHeld, relock.ErrNotHeld}} {
+					if n := l.HoldCount(); n != 3-i {
+						t.Errorf("%d holds, want %d", n, 3-i)
+					}
+					rig.Must(t, l.Unlock())
+					if older, newer := older.Err(), newer.Err(); !errors.Is(older, want[0]) || !errors.Is(newer, want[1]) {
+						t.Errorf("after Unlock %d the holds of Acquire have the errors %v and %v, want %v", i+1, older, newer, want)
+					}
+				}
+				rig.WantIs(t, l.Unlock(), relock.ErrNotHeld)
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// The lease of the older hold ends, and the newer one is held.
+// Fails when the first Unlock ends the newer one.
+func TestUnlockOfRedissonEndsALostHoldFirst(t *testing.T) {
+	for _, prefix := range everyLayout {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c := client(t, x, redisson.Defaults(redisson.TTL(10*time.Second), redisson.NoWatchdog()))
+				l, me := of(c, prefix), x.By("me")
+				rig.Must(t, l.Lock(me))
+				virtual.Sleep(5 * time.Second)
+				rig.Must(t, l.Lock(me))
+				virtual.Sleep(5 * time.Second)
+				rig.WantIs(t, l.Unlock(), relock.ErrLost)
+				rig.Must(t, l.Unlock())
+				synctest.Wait() // the end of the lost one is told to Redis in the background
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// Fails when the token of what a holder did last cannot be asked for once its hold is lost.
+func TestAHandleOfRedissonTellsTheTokenOfItsLostHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := client(t, x).NewLock("a", redisson.Fenced(), redisson.TTL(time.Second), redisson.NoWatchdog())
+		rig.Must(t, l.Lock(t.Context()))
+		virtual.Sleep(2 * time.Second)
+		if l.HoldCount() != 0 || l.Token() != 1 {
+			t.Errorf("%d holds and token %d, want a lost hold with token 1", l.HoldCount(), l.Token())
+		}
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		if l.Token() != 0 {
+			t.Errorf("token %d of a handle without a hold", l.Token())
+		}
+		x.Redis.Del(t.Context(), "redisson_lock_token:{a}")
 	})
 }
 

@@ -136,20 +136,27 @@ func TestACallThatWaitsReturnsTheErrorOfItsContextWhateverTheCause(t *testing.T)
 }
 
 // Fails when Info tells the kind that Redis has, as of a lock whose name is used as another kind.
+// Fails when a free lock has a kind.
 func TestInfoTellsTheKindOfItsHandle(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c := client(t, x)
 		h, err := c.NewRWLock("a").RLocker().Acquire(t.Context())
 		rig.Must(t, err)
-		for want, l := range map[string]*redisson.Lock{
+		locks := map[string]*redisson.Lock{
 			"lock": c.NewLock("a"), "fair lock": c.NewLock("a", redisson.Fair()), "fenced lock": c.NewLock("a", redisson.Fenced()),
 			"read/write lock": c.NewRWLock("a").WLocker(),
-		} {
+		}
+		for want, l := range locks {
 			if info, err := l.Info(t.Context()); err != nil || info.Kind != want {
 				t.Errorf("Info of a %s: kind %q, %v", want, info.Kind, err)
 			}
 		}
 		rig.Must(t, h.Release())
+		for kind, l := range locks {
+			if info, err := l.Info(t.Context()); err != nil || info.Kind != "" {
+				t.Errorf("Info of a free %s: kind %q, %v, want none", kind, info.Kind, err)
+			}
+		}
 	})
 }
 
@@ -158,21 +165,69 @@ func TestInfoTellsTheKindOfItsHandle(t *testing.T) {
 func TestUnlocksOfAHiddenClientArePublishedPlainly(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		x.Server.Shard()
-		cluster := redis.NewClusterClient(&redis.ClusterOptions{Dialer: x.Server.Dial, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
-			return []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: "192.0.2.1:6379"}}}}, nil
-		}})
-		t.Cleanup(func() { _ = cluster.Close() })
-		sub := x.Redis.Subscribe(t.Context(), "redisson_lock__channel:{a}")
-		defer func() { _ = sub.Close() }()
-		_, err := sub.Receive(t.Context())
-		rig.Must(t, err)
-		heard := sub.Channel()
-		l := clientOver(t, struct{ redis.UniversalClient }{cluster}).NewLock("a")
-		rig.Must(t, l.Lock(t.Context()))
-		rig.Must(t, l.Unlock())
-		synctest.Wait()
-		if n := len(heard); n != 1 {
-			t.Errorf("%d messages on the plain channel, want that of the unlock", n)
-		}
+		wantPublished(t, clientOver(t, struct{ redis.UniversalClient }{clustered(t, x)}), x.Redis.Subscribe)
 	})
+}
+
+// Fails when the option counts for nothing, or a Cluster has another default than Redisson's: what one client publishes
+// the others do not hear then.
+func TestUnlocksArePublishedAsShardedPubSubSays(t *testing.T) {
+	on, off := []redisson.Option{redisson.ShardedPubSub(true)}, []redisson.Option{redisson.ShardedPubSub(false)}
+	for name, has := range map[string]struct {
+		cluster, redis7 bool
+		opts            []redisson.Option
+		sharded         bool
+	}{
+		"a Cluster":            {true, true, nil, true},
+		"a Cluster, on":        {true, true, on, true},
+		"a Cluster, off":       {true, true, off, false},
+		"a Cluster of Redis 6": {true, false, nil, false},
+		"a server":             {false, true, nil, false},
+		"a server, on":         {false, true, on, true},
+		"a server, off":        {false, true, off, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				if has.redis7 {
+					x.Server.Shard()
+				}
+				var rdb redis.UniversalClient = x.Redis
+				if has.cluster {
+					rdb = clustered(t, x)
+				}
+				subscribe := x.Redis.Subscribe
+				if has.sharded {
+					subscribe = x.Redis.SSubscribe
+				}
+				wantPublished(t, clientOver(t, rdb, has.opts...), subscribe)
+			})
+		})
+	}
+}
+
+// clustered returns a client that takes the lab's server for a Cluster.
+func clustered(t *testing.T, x *rig.Lab) *redis.ClusterClient {
+	t.Helper()
+	slots := []redis.ClusterSlot{{End: 16383, Nodes: []redis.ClusterNode{{Addr: "192.0.2.1:6379"}}}}
+	c := redis.NewClusterClient(&redis.ClusterOptions{
+		Dialer: x.Server.Dial, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return slots, nil },
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// wantPublished fails unless an unlock is published where a subscription hears it.
+func wantPublished(t *testing.T, c *redisson.Client, subscribe func(context.Context, ...string) *redis.PubSub) {
+	t.Helper()
+	sub := subscribe(t.Context(), "redisson_lock__channel:{a}")
+	defer func() { _ = sub.Close() }()
+	_, err := sub.Receive(t.Context())
+	rig.Must(t, err)
+	heard, l := sub.Channel(), c.NewLock("a")
+	rig.Must(t, l.Lock(t.Context()))
+	rig.Must(t, l.Unlock())
+	synctest.Wait()
+	if n := len(heard); n != 1 {
+		t.Errorf("%d messages on the channel, want that of the unlock", n)
+	}
 }

@@ -95,15 +95,24 @@ func downgrades(me context.Context, t *testing.T, a, b *redisson.RWLock) {
 	rig.Must(t, b.RUnlock())
 }
 
-// TestAWriterThatUnlocksLetsEveryWaitingReaderIn, also where it goes on reading itself. All of them wait
-// in one client, which has one message for all.
+// TestAWriterThatUnlocksLetsEveryWaitingReaderIn, also where it goes on reading itself, or an operator ends its hold.
+// All of them wait in one client, which has one message for all.
 // Fails when an unlock wakes one waiter of each client, as that of an exclusive lock does.
 func TestAWriterThatUnlocksLetsEveryWaitingReaderIn(t *testing.T) {
-	for name, reads := range map[string]bool{"reads as well": true, "writes only": false} {
+	remove := func(l *redisson.Lock, ctx context.Context) (bool, error) {
+		info, err := l.Info(ctx)
+		if err != nil || len(info.Holders) != 1 {
+			return false, err
+		}
+		return l.ForceUnlockHolder(ctx, info.Holders[0])
+	}
+	for name, force := range map[string]func(l *redisson.Lock, ctx context.Context) (bool, error){
+		"reads as well": nil, "writes only": nil, "is forced": (*redisson.Lock).ForceUnlock, "is removed": remove,
+	} {
 		t.Run(name, func(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
 				a, b := client(t, x).NewRWLock("a"), client(t, x).NewRWLock("a")
-				me := x.By("me")
+				me, reads := x.By("me"), name == "reads as well"
 				rig.Must(t, a.Lock(me))
 				if reads {
 					rig.Must(t, a.RLock(me))
@@ -116,10 +125,17 @@ func TestAWriterThatUnlocksLetsEveryWaitingReaderIn(t *testing.T) {
 				for _, r := range readers {
 					r.Pending(t, "a reader beside a writer")
 				}
-				rig.Must(t, a.Unlock())
+				if force == nil {
+					rig.Must(t, a.Unlock())
+				} else if ok, err := force(b.WLocker(), t.Context()); !ok || err != nil {
+					t.Fatalf("the writer was forced: %v, %v", ok, err)
+				}
 				for _, r := range readers {
 					rig.Must(t, rig.Returned(t, r))
 					rig.Must(t, b.RUnlock())
+				}
+				if force != nil {
+					rig.WantIs(t, a.Unlock(), relock.ErrLost)
 				}
 				if reads {
 					rig.Must(t, a.RUnlock())
@@ -238,6 +254,9 @@ func TestTokensGrowFromGrantToGrant(t *testing.T) {
 		}
 		if got := x.Redis.Get(t.Context(), "redisson_lock_token:{a}").Val(); got != "3" {
 			t.Errorf("the counter is %s", got)
+		}
+		if left := x.Server.Direct().TTL("redisson_lock_token:{a}"); left != 0 {
+			t.Errorf("the counter expires in %v: tokens would begin again", left)
 		}
 		x.Redis.Del(t.Context(), "redisson_lock_token:{a}")
 	})

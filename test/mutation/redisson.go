@@ -432,4 +432,170 @@ var redissonRules = []Rule{
 		"return unheard(w.ctx, c.open, err)", "return err",
 		[]string{"TestFirstCallInASilentClusterEndsWithItsContext", "TestFirstCallsInAClusterThatRefusesConnectionsTellAnOutage"},
 	},
+	{
+		"redisson: a wait below zero is one attempt", "redisson Lock.try",
+		"wait = 2 * trust.Attempt(", "wait += 2 * trust.Attempt(",
+		[]string{"TestAWaitOfZeroOrLessIsOneAttempt"},
+	},
+	{
+		"redisson: a context that ends at an occupied handle tells the loss", "redisson waiting.gate",
+		"return fmt.Errorf($x, relock.ErrLost, ending.Of(w.ctx))", "return ending.Of(w.ctx)",
+		[]string{"TestALostHoldOfASharedLockOccupiesItsHandle"},
+	},
+	{
+		"redisson: a Shutdown that runs out of time leaves the client open", "redisson Client.Shutdown",
+		`return fmt.Errorf("redisson: shutdown: %w", ending.Of(ctx))`, "return errors.Join(ending.Of(ctx), c.Close())",
+		[]string{"TestAShutdownOfRedissonThatRunsOutOfTimeLeavesTheClientOpen"},
+	},
+	{
+		"redisson: Unlock spares a hold of Acquire", "redisson Lock.next",
+		"if h.unlock { rank += 2 }", "",
+		[]string{"TestUnlockOfRedissonSparesAHoldOfAcquire"},
+	},
+	{
+		"redisson: Unlock ends a lost hold first", "redisson Lock.next",
+		"rank = 1", "rank = 0",
+		[]string{"TestUnlockOfRedissonEndsALostHoldFirst"},
+	},
+	{
+		"redisson: holds of Acquire count", "redisson Lock.judge",
+		"if err == nil {", "if err == nil && h.unlock {",
+		[]string{"TestUnlockOfRedissonSparesAHoldOfAcquire"},
+	},
+	{
+		"redisson: a handle tells the token of a lost hold", "redisson Lock.Token",
+		"h != nil {", "h != nil && h.Err() == nil {",
+		[]string{"TestAHandleOfRedissonTellsTheTokenOfItsLostHold"},
+	},
+	{
+		"redisson: the end of one holder that was not answered counts as done", "redisson Lock.ForceUnlockHolder",
+		"removed = removed || unanswered ||", "_ = unanswered; removed = removed ||",
+		[]string{"TestTheEndOfOneHolderThatIsSentAgainIsTold"},
+	},
+	{
+		"redisson: all readers of a client are told of a writer that was forced", "redisson Lock.ForceUnlock",
+		`message, mode = messageAll, "write"`, `message, mode = messageOne, "write"`,
+		[]string{"TestAWriterThatUnlocksLetsEveryWaitingReaderIn"},
+	},
+	{
+		"redisson: all readers of a client are told of a writer that was removed", "redisson Lock.forceCall",
+		`channel, messageAll, "write"`, `channel, messageOne, "write"`,
+		[]string{"TestAWriterThatUnlocksLetsEveryWaitingReaderIn"},
+	},
+	{
+		"redisson: a writer that is removed loses its read holds", "redisson Lock.forceCall",
+		"Script: forceScript, Keys: $k, Args: []any{l.c.publish, channel, messageAll, $$a}",
+		`Script: releaseScripts[writing], Keys: $k, Args: []any{h.Owner + ":write", 0, l.c.publish, channel, l.names.tag}`,
+		[]string{"TestAWriterThatIsRemovedLosesItsReadHoldsToo"},
+	},
+	{
+		"redisson: a lasting refusal is no outage", "redisson outage",
+		"|| outcome == transport.Refused", "",
+		[]string{"TestAWrongPasswordIsToldAtOnceByTheFirstCallOfRedisson"},
+	},
+	{
+		"redisson: no Option is nil", "redisson newConfig",
+		`return c, fmt.Errorf("%w: an Option is nil; leave it out", relock.ErrInvalidOption)`, "continue",
+		[]string{"TestBadInputOfASharedLockIsRefused"},
+	},
+	{
+		"redisson: a Ring is refused", "redisson New",
+		"if !transport.CanListen(rdb) {", "if false && !transport.CanListen(rdb) {",
+		[]string{"TestAClientOfRedissonIsNotMadeOverARing"},
+	},
+	{
+		"redisson: several Defaults add up", "redisson Defaults",
+		"c.terms.with(opts)", "(terms{ttl: 30 * time.Second}).with(opts)",
+		[]string{"TestSeveralDefaultsOfRedissonAddUp"},
+	},
+	{
+		"redisson: an option of a handle replaces that of the Defaults", "redisson MaxHold",
+		"t.maxHold = d", "if t.maxHold == 0 { t.maxHold = d }",
+		[]string{"TestSeveralDefaultsOfRedissonAddUp"},
+	},
+	{
+		"redisson: ShardedPubSub decides in a Cluster too", "redisson Client.hear",
+		"case c.cfg.sharded != nil:", "case c.cfg.sharded != nil && !cluster:",
+		[]string{"TestUnlocksArePublishedAsShardedPubSubSays"},
+	},
+	{
+		"redisson: a Cluster that knows no sharded pub/sub is told plainly", "redisson Client.hear",
+		`strings.HasPrefix(answer.Error(), "ERR")`, `strings.HasPrefix(answer.Error(), "NOPERM")`,
+		[]string{"TestUnlocksArePublishedAsShardedPubSubSays"},
+	},
+	{
+		"redisson: Downgrade takes no hold that RUnlock could not tell apart", "redisson RWLock.Downgrade",
+		"mark: true", "mark: false",
+		[]string{"TestADowngradeIsRefusedBesideReadHoldsOfAnotherOwner"},
+	},
+	{
+		"redisson: a named owner does not read by a handle that an anonymous one reads by", "redisson Lock.mixed",
+		`(h.s.named || owner != "")`, "h.s.named",
+		[]string{"TestAReadHoldOfItsOwnIsGrantedBesideAnotherOwnersRLock"},
+	},
+	{
+		"redisson: Downgrade takes a hold of Acquire", "redisson RWLock.Downgrade",
+		"if h == nil {", "if h == nil || !h.unlock {",
+		[]string{"TestADowngradeTakesAHoldOfAcquireOrDo"},
+	},
+	{
+		"redisson: a release waits for 5 s by default", "redisson newConfig",
+		"releaseTimeout: 5 * time.Second", "releaseTimeout: 3 * time.Second",
+		[]string{"TestAnAttemptFindsFreeWhatAnUnlockOfRedissonCouldNotConfirm"},
+	},
+	{
+		"redisson: a head may be silent for five minutes by default", "redisson newConfig",
+		"fairWait: 5 * time.Minute", "fairWait: time.Minute",
+		[]string{"TestAWaiterMayBeSilentForFiveMinutes"},
+	},
+	{
+		"redisson: a fair waiter asks every third of FairWait", "redisson waiting.pulse",
+		"fairWait/3", "fairWait/2",
+		[]string{"TestAFairWaiterAsksEveryThirdOfFairWait"},
+	},
+	{
+		"redisson: a name has 512 bytes at most", "redisson maxName",
+		"512", "1024",
+		[]string{"TestANameWhoseKeysWouldLieInSeveralSlotsIsRefused", "TestAnOwnerOfRedissonHasUpTo512BytesOfUTF8"},
+	},
+	{
+		"redisson: a name is UTF-8", "redisson checkName",
+		"!utf8.ValidString(name)", "!utf8.ValidString(name[:0])",
+		[]string{"TestANameWhoseKeysWouldLieInSeveralSlotsIsRefused"},
+	},
+	{
+		"redisson: an owner is UTF-8", "redisson checkOwner",
+		"!utf8.ValidString(id)", "!utf8.ValidString(id[:0])",
+		[]string{"TestAnOwnerOfRedissonHasUpTo512BytesOfUTF8"},
+	},
+	{
+		"redisson: Lost is the same channel each time", "redisson Hold.Lost",
+		"if h.lostc == nil {", "if h.lostc == nil || h.lost == nil {",
+		[]string{"TestAHoldThatRedisHasLostIsFoundByTheNextRenewal"},
+	},
+	{
+		"redisson: a free lock has no kind", "redisson Lock.Info",
+		"if len(info.Holders) > 0 || info.Waiters > 0 {", "if len(info.Holders) >= 0 {",
+		[]string{"TestInfoTellsTheKindOfItsHandle"},
+	},
+	{
+		"redisson: the counter of tokens does not expire", "redisson/lua/acquire.lua",
+		"redis.call('INCR', KEYS[2]))", "redis.call('INCR', KEYS[2]))\n  redis.call('PEXPIRE', KEYS[2], 86400000)",
+		[]string{"TestTokensGrowFromGrantToGrant"},
+	},
+	{
+		"redisson: Close tells Redis for a quarter of a second", "redisson closeGrace",
+		"250 *", "900 *",
+		[]string{"TestReleaseOfRedissonThatCloseInterruptsIsUnconfirmed"},
+	},
+	{
+		"redisson: an owner is the client's ID, a colon and a number", "redisson Client.session",
+		`c.id + ":" +`, `c.id + "-" +`,
+		[]string{"TestALockIsHeldInRedissonsHashAndLeavesNothing"},
+	},
+	{
+		"redisson: a hold's name is its lock's", "redisson Hold.Name",
+		"return h.lock.name", "return h.lock.names.tag",
+		[]string{"TestALockIsHeldInRedissonsHashAndLeavesNothing"},
+	},
 }
