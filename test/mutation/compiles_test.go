@@ -51,6 +51,14 @@ func TestMutationThatDoesNotCompileIsFound(t *testing.T) {
 	if err := code.check("internal/trust/trust.go", broken); err == nil || !strings.Contains(err.Error(), "undeclared") {
 		t.Errorf("an undeclared name: %v", err)
 	}
+	text, err = os.ReadFile("redisson/names.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken = strings.ReplaceAll(string(text), "utf8.ValidString", "true || strings.HasPrefix")
+	if err := code.check("redisson/names.go", broken); err == nil || !strings.Contains(err.Error(), "not used") {
+		t.Errorf("an import that nothing uses: %v", err)
+	}
 }
 
 // A compiler checks the types of single functions, against the compiled packages of this module.
