@@ -263,7 +263,8 @@ func TestBadOptionsOfAClient(t *testing.T) {
 // Several Defaults add up. Fails when the last ones end what those before them have set, or the first TTL counts.
 func TestDefaultsAreWhatHandlesDoNotSay(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		c := x.Client(relock.Defaults(relock.TTL(20*time.Second), relock.NoWatchdog()), relock.Defaults(relock.TTL(10*time.Second)))
+		first, last := relock.Defaults(relock.TTL(20*time.Second), relock.NoWatchdog()), relock.Defaults(relock.TTL(10*time.Second))
+		c := x.Client(first, last)
 		a, b := c.NewLock("a"), c.NewLock("b", relock.TTL(time.Minute))
 		rig.Must(t, a.Lock(t.Context()))
 		rig.Must(t, b.Lock(t.Context()))

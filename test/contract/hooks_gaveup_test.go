@@ -233,7 +233,8 @@ func TestOfSeveralTracesTheLastCounts(t *testing.T) {
 		rig.Must(t, l.Lock(called(t, "me")))
 		rig.Must(t, l.Unlock())
 		first.saw(t)
-		last.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>", "released a me token=true waited=0s held=0s err=<nil>")
+		last.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>",
+			"released a me token=true waited=0s held=0s err=<nil>")
 	})
 }
 
