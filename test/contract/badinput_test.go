@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -187,6 +188,32 @@ func TestReplicasTimeoutIsBoundedByTheReadTimeout(t *testing.T) {
 	})
 }
 
+// No replica follows the server, so what is allowed is ErrReplicas.
+// Fails when a bound is another than the documentation says, to either side.
+func TestReplicasHaveTheBoundsThatAreDocumented(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.ClientOver(x.Server.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }))
+		for _, row := range []struct {
+			n           int
+			within, ttl time.Duration
+			want        error
+		}{
+			{1, time.Millisecond, 30 * time.Second, relock.ErrReplicas},
+			{16, time.Millisecond, 30 * time.Second, relock.ErrReplicas},
+			{17, time.Millisecond, 30 * time.Second, relock.ErrInvalidOption},
+			{1, 10 * time.Second, 40 * time.Second, relock.ErrReplicas},
+			{1, 10*time.Second + time.Millisecond, time.Minute, relock.ErrInvalidOption},
+			{1, 250 * time.Millisecond, time.Second, relock.ErrReplicas},
+			{1, 251 * time.Millisecond, time.Second, relock.ErrInvalidOption},
+		} {
+			err := c.NewLock("a", relock.Replicas(row.n, row.within), relock.TTL(row.ttl)).Lock(t.Context())
+			if !errors.Is(err, row.want) {
+				t.Errorf("Replicas(%d, %v) with a TTL of %v: %v, want %v", row.n, row.within, row.ttl, err, row.want)
+			}
+		}
+	})
+}
+
 func TestTTLBoundsAreAllowed(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		for _, ttl := range []time.Duration{100 * time.Millisecond, 101 * time.Millisecond, 24 * time.Hour} {
@@ -233,9 +260,11 @@ func TestBadOptionsOfAClient(t *testing.T) {
 	}
 }
 
+// Several Defaults add up. Fails when the last ones end what those before them have set, or the first TTL counts.
 func TestDefaultsAreWhatHandlesDoNotSay(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		c := x.Client(relock.Defaults(relock.TTL(10*time.Second), relock.NoWatchdog()))
+		first, last := relock.Defaults(relock.TTL(20*time.Second), relock.NoWatchdog()), relock.Defaults(relock.TTL(10*time.Second))
+		c := x.Client(first, last)
 		a, b := c.NewLock("a"), c.NewLock("b", relock.TTL(time.Minute))
 		rig.Must(t, a.Lock(t.Context()))
 		rig.Must(t, b.Lock(t.Context()))

@@ -107,7 +107,12 @@ func bothWays(t *testing.T, opts []relock.LockOption, f func(t *testing.T, x *ri
 // holdsFor fails the test unless a hold that nobody releases is held until about then.
 func holdsFor(t *testing.T, l *relock.Lock, atLeast, atMost time.Duration) {
 	t.Helper()
-	h := rig.MustAcquire(t, l)
+	lastsFor(t, rig.MustAcquire(t, l), atLeast, atMost)
+}
+
+// lastsFor is holdsFor for a hold that begins now.
+func lastsFor(t *testing.T, h *relock.Hold, atLeast, atMost time.Duration) {
+	t.Helper()
 	began := time.Now()
 	select {
 	case <-h.Lost():

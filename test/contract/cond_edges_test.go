@@ -199,6 +199,30 @@ func TestClosingEndsWaits(t *testing.T) {
 	})
 }
 
+// Another process waits for the lock, and would get it.
+// Fails when a wait that is refused gives up the lock first: its holds then have another token.
+func TestAWaitOfAClientThatShutsDownGivesUpNothing(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := parties(x, 2)
+		h := rig.MustAcquire(t, p[0].l)
+		token := h.Token()
+		other := x.Begin(p[1].l)
+		other.Waits()
+		down := rig.Beside(func() error { return p[0].Shutdown(t.Context()) })
+		rig.StillWaits(t, down)
+		for _, limit := range []time.Duration{0, time.Second} {
+			x.Sleeps(t.Context(), p[0].c, limit).Ended(relock.ErrClosed)
+		}
+		other.Waits()
+		if rig.Must(t, h.Err()); h.Token() != token {
+			t.Errorf("token %d after the waits that were refused, want %d", h.Token(), token)
+		}
+		rig.End(t, h)
+		rig.Must(t, rig.Returned(t, down))
+		rig.End(t, other.Returns())
+	})
+}
+
 // The terms of a hold last: a fixed lease is whole when the wait is over.
 func TestFixedLeaseIsWholeAfterAWait(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

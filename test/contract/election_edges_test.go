@@ -6,10 +6,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"weak"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/virtual"
 )
@@ -38,7 +40,11 @@ func change(t *testing.T, told chan observation) observation {
 	if len(told) != 1 {
 		t.Fatalf("%d changes told, want one", len(told))
 	}
-	return <-told
+	got := <-told
+	if got.err != nil && got.Holder != (relock.Holder{}) {
+		t.Errorf("told the holder %+v with the error %v, want none", got.Holder, got.err)
+	}
+	return got
 }
 
 func TestElectionIsObserved(t *testing.T) {
@@ -78,6 +84,37 @@ func TestElectionIsObserved(t *testing.T) {
 		last.step <- nil
 		rig.Must(t, <-last.ended)
 	})
+}
+
+// Fails when a new leader is seen later than the documentation says, or Redis is asked more often.
+func TestElectionIsObservedAsOftenAsItsTTLAllows(t *testing.T) {
+	for ttl, every := range map[time.Duration]time.Duration{
+		30 * time.Second:        time.Second,
+		1500 * time.Millisecond: 500 * time.Millisecond,
+	} {
+		t.Run(ttl.String(), func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				rig.LoadScripts(t, x.Redis)
+				c, link := x.Linked()
+				asked := 0
+				link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+					if rig.Runs(cmd, "info") {
+						asked++
+					}
+					return redistest.Pass
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				told, ended := observe(ctx, c.NewElection("e", relock.TTL(ttl)))
+				rig.WantIs(t, change(t, told).err, relock.ErrNotHeld)
+				synctest.Wait()
+				if want := 1 + int(x.Now()/every); asked != want {
+					t.Errorf("asked %d times in %v, want %d", asked, x.Now(), want)
+				}
+				cancel()
+				rig.Must(t, <-ended)
+			})
+		})
+	}
 }
 
 // A client that shuts down is open for as long as it has holds, and its observers go on.
@@ -182,6 +219,13 @@ func TestElectionThatCannotBeIsRefused(t *testing.T) {
 			rig.WantIs(t, err, relock.ErrInvalidOption)
 		}
 		rig.WantIs(t, x.Eye.NewElection("a\nb").Run(t.Context(), nobody(t)), relock.ErrInvalidName)
+		plain := x.Take(x.Lock("plain"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := x.Eye.NewElection("plain").Run(ctx, nobody(t)); !errors.Is(err, relock.ErrKind) || ctx.Err() != nil {
+			t.Errorf("Run = %v with a context that has %v, want ErrKind at once", err, ctx.Err())
+		}
+		rig.End(t, plain)
 		rig.Must(t, x.Eye.NewLock("e", relock.Fair()).Do(t.Context(), func(ctx context.Context) error {
 			rig.WantIs(t, e.Run(ctx, nobody(t)), relock.ErrDeadlock)
 			return nil

@@ -84,6 +84,25 @@ func TestElectionHasOneLeaderUntilItGivesUp(t *testing.T) {
 	})
 }
 
+// The leader is cut off, and gives up its term.
+// Fails when Run returns what lead did, and drops that Redis has not confirmed the release.
+func TestElectionSaysThatTheEndOfItsTermIsNotConfirmed(t *testing.T) {
+	for _, work := range []error{nil, errWork} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			c, link := x.Linked(relock.ReleaseTimeout(time.Second))
+			a := campaign(t.Context(), c.NewElection("e"))
+			a.leads(t)
+			link.Cut()
+			a.step <- work
+			err := <-a.ended
+			rig.WantIs(t, err, relock.ErrUnconfirmed)
+			if work != nil {
+				rig.WantIs(t, err, work)
+			}
+		})
+	}
+}
+
 // What lead returns after a loss is the end of the term, not of the Run.
 func TestElectionIsRunAgainAfterALoss(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -272,3 +272,28 @@ func TestAResumptionThatMeetsCloseSaysSo(t *testing.T) {
 		}
 	})
 }
+
+// The hold is 15 s old when it is handed over, and the ticket is used 30 s later.
+// Fails when who resumes it holds without that bound, or for what was left of it.
+func TestTheMaxHoldOfATicketBeginsAgain(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h := x.Take(x.Lock("l", relock.TTL(3*time.Second), relock.MaxHold(20*time.Second)))
+		virtual.Sleep(15 * time.Second)
+		ticket := detach(t, h, time.Minute)
+		virtual.Sleep(30 * time.Second)
+		lastsFor(t, resume(t, x.Client(), ticket), 20*time.Second, 23*time.Second)
+	})
+}
+
+// Fails when who resumes holds what no replica has, or the lock stays taken.
+func TestATicketOfReplicasThatDoNotAcknowledgeIsReleased(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, _, f := follow(x, 1)
+		ticket := detach(t, x.Take(c.NewLock("l", relock.Replicas(1, 100*time.Millisecond))), time.Minute)
+		f.set(0, false)
+		_, err := c.Resume(t.Context(), ticket)
+		rig.WantIs(t, err, relock.ErrReplicas)
+		synctest.Wait()
+		x.Frees("l")
+	})
+}

@@ -53,8 +53,8 @@ func TestGaveUpHookIsToldOfEachCallWithoutItsLock(t *testing.T) {
 		c, me := giver(x, &told), called(t, "me")
 		l, holder := c.NewLock("a"), x.Lock("a")
 		rig.Must(t, holder.Lock(t.Context()))
-		givesUp(t, "one attempt", &told, 0, relock.ErrNotAcquired, func() error { return second2(l.TryLock(me, 0)) })
-		givesUp(t, "a wait", &told, time.Second, relock.ErrNotAcquired, func() error { return second3(l.TryAcquire(me, time.Second)) })
+		givesUp(t, "one attempt", &told, 0, relock.ErrNotAcquired, func() error { return second(l.TryLock(me, 0)) })
+		givesUp(t, "a wait", &told, time.Second, relock.ErrNotAcquired, func() error { return second(l.TryAcquire(me, time.Second)) })
 		ctx, cancel := context.WithTimeout(me, 3*time.Second)
 		defer cancel()
 		givesUp(t, "a context", &told, 3*time.Second, context.DeadlineExceeded, func() error { return l.Lock(ctx) })
@@ -103,9 +103,6 @@ func TestWaitingAndGaveUpHooksSayWhetherTheCallWantsToRead(t *testing.T) {
 		}
 	})
 }
-
-func second2(_ bool, err error) error         { return err }
-func second3(_ *relock.Hold, err error) error { return err }
 
 // Also who stands in line, and whose client is closed.
 func TestGaveUpHookIsToldOfTheLineAndOfClose(t *testing.T) {
@@ -225,6 +222,19 @@ func TestJoinedHooksAreAllCalledInOrder(t *testing.T) {
 		if none := (relock.Hooks{}).Join(relock.Hooks{}); none.Waiting != nil || none.Lost != nil {
 			t.Error("of no hooks there are some")
 		}
+	})
+}
+
+// Fails when the hooks of a Trace before the last are called too.
+func TestOfSeveralTracesTheLastCounts(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var first, last record
+		l := x.Client(first.trace(), last.trace()).NewLock("a")
+		rig.Must(t, l.Lock(called(t, "me")))
+		rig.Must(t, l.Unlock())
+		first.saw(t)
+		last.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>",
+			"released a me token=true waited=0s held=0s err=<nil>")
 	})
 }
 

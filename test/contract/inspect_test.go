@@ -20,8 +20,11 @@ func TestInfoOfANameNobodyUses(t *testing.T) {
 		if info.Kind != "" || len(info.Holders) != 0 || info.Waiters != 0 {
 			t.Errorf("Info = %+v, want nothing", info)
 		}
-		if w := x.Waiters(l); len(w) != 0 {
-			t.Errorf("waiters %v, want none", w)
+		if w := x.Waiters(l); w != nil {
+			t.Errorf("waiters %#v, want nil", w)
+		}
+		if w, err := l.NewCond("c").Waiters(t.Context()); w != nil || err != nil {
+			t.Errorf("waiters on a condition %#v, %v, want nil, nil", w, err)
 		}
 		if forced, err := l.ForceUnlock(t.Context()); forced || err != nil {
 			t.Errorf("ForceUnlock = %v, %v, want false, nil", forced, err)

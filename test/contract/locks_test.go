@@ -198,7 +198,7 @@ func TestLocksRefusesBadInput(t *testing.T) {
 	})
 }
 
-func second(_ int, err error) error { return err }
+func second[T any](_ T, err error) error { return err }
 
 // A server that does not answer is told, within the time of three tries, and the loop ends.
 func TestLocksTellsOfAServerThatDoesNotAnswer(t *testing.T) {

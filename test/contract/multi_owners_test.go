@@ -44,6 +44,24 @@ func TestAMultiOfSemaphoresIsOfOneOwner(t *testing.T) {
 	})
 }
 
+// With one lock that excludes others Unlock has one owner's holds at a time.
+// Fails when another owner is refused there, as with semaphores only, and does not wait.
+func TestAMultiOfOneLockAndSemaphoresIsOfEveryOwner(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		m := relock.NewMulti(c.NewLock("a"), c.NewSemaphore("b", 2), c.NewRWLock("c").RLocker())
+		rig.Must(t, m.Lock(x.By("me")))
+		if got, err := m.TryLock(x.By("you"), 0); got || err != nil {
+			t.Errorf("TryLock = %v, %v of another owner, want false, nil", got, err)
+		}
+		waiter := rig.Beside(func() error { return m.Lock(x.By("you")) })
+		rig.StillWaits(t, waiter)
+		rig.Must(t, m.Unlock())
+		rig.Must(t, rig.Returned(t, waiter))
+		rig.Must(t, m.Unlock())
+	})
+}
+
 // The same seen from outside: of two permits three owners held one each.
 func TestAMultiOfSemaphoresLetsInNoMoreThanThereArePermits(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

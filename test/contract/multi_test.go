@@ -136,37 +136,44 @@ func (inside jobs) take(ctx context.Context, c *relock.Client, mine []int) error
 	})
 }
 
+// Either of its locks is the first, and has the shorter lease.
 func TestMultiIsLostWithTheFirstThatIsLost(t *testing.T) {
-	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		c := x.Client()
-		a, b := c.NewLock("a"), c.NewLock("b")
-		m := relock.NewMulti(a, b)
-		h, err := m.Acquire(t.Context())
-		rig.Must(t, err)
-		rig.Must(t, h.Err())
-		if len(h.Tokens()) != 2 || h.Tokens()["a"] == 0 || h.Tokens()["b"] == 0 {
-			t.Errorf("tokens %v, want one of each lock", h.Tokens())
-		}
-		if left := time.Until(h.TrustedUntil()); left <= 0 || left > 30*time.Second {
-			t.Errorf("trusted for %v", left)
-		}
-		ctx, lost := h.Context(t.Context()), h.Lost()
-		ended, err := x.Lock("b").ForceUnlock(t.Context())
-		rig.Must(t, err)
-		if !ended {
-			t.Fatal("nothing was removed")
-		}
-		<-lost
-		rig.WantIs(t, h.Err(), relock.ErrLost)
-		rig.WantIs(t, ctx.Err(), context.Canceled)
-		rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
-		wantZero(t, h.TrustedUntil())
-		x.Refuses(x.Lock("a")) // until the Release
-		rig.WantIs(t, h.Release(), relock.ErrLost)
-		x.Frees("a")
-		rig.WantIs(t, h.Release(), relock.ErrNotHeld)
-		<-h.Lost()
-	})
+	for first, other := range map[string]string{"a": "b", "b": "a"} {
+		t.Run(first, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) { losesFirst(t, x, first, other) })
+		})
+	}
+}
+
+func losesFirst(t *testing.T, x *rig.Lab, first, other string) {
+	t.Helper()
+	c := x.Client()
+	m := relock.NewMulti(c.NewLock(first, relock.TTL(10*time.Second)), c.NewLock(other))
+	h, err := m.Acquire(t.Context())
+	rig.Must(t, err)
+	rig.Must(t, h.Err())
+	if len(h.Tokens()) != 2 || h.Tokens()["a"] == 0 || h.Tokens()["b"] == 0 {
+		t.Errorf("tokens %v, want one of each lock", h.Tokens())
+	}
+	if left := time.Until(h.TrustedUntil()); left <= 0 || left > 10*time.Second {
+		t.Errorf("trusted for %v", left)
+	}
+	ctx, lost := h.Context(t.Context()), h.Lost()
+	ended, err := x.Lock(first).ForceUnlock(t.Context())
+	rig.Must(t, err)
+	if !ended {
+		t.Fatal("nothing was removed")
+	}
+	<-lost
+	rig.WantIs(t, h.Err(), relock.ErrLost)
+	rig.WantIs(t, ctx.Err(), context.Canceled)
+	rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
+	wantZero(t, h.TrustedUntil())
+	x.Refuses(x.Lock(other)) // until the Release
+	rig.WantIs(t, h.Release(), relock.ErrLost)
+	x.Frees(other)
+	rig.WantIs(t, h.Release(), relock.ErrNotHeld)
+	<-h.Lost()
 }
 
 func TestMultiThatIsReleasedInTimeIsNotLost(t *testing.T) {

@@ -62,6 +62,53 @@ func TestHeldOfAHookIsOfTheHoldAndNotOfItsGrant(t *testing.T) {
 	})
 }
 
+// Fails when what a hold lasted before its wait is told as held after it.
+func TestHeldOfAHookBeginsAgainAfterAWait(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var r record
+		l, me := x.Client(r.trace()).NewLock("a"), called(t, "me")
+		rig.Must(t, l.Lock(me))
+		virtual.Sleep(3 * time.Second)
+		_, err := l.NewCond("c").WaitFor(me, 2*time.Second)
+		rig.Must(t, err)
+		r.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>")
+		virtual.Sleep(4 * time.Second)
+		rig.Must(t, l.Unlock())
+		r.saw(t, "released a me token=true waited=0s held=4s err=<nil>")
+	})
+}
+
+// A writer that also reads has one lease for both.
+// Fails when its renewal is told of the older hold, or a failed one is.
+func TestHooksOfARenewalGetTheNewestHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		told := make(chan string, 100)
+		tells := func(what string) func(relock.Event) {
+			return func(e relock.Event) { told <- fmt.Sprint(what, " read=", e.Read) }
+		}
+		c, link := x.Linked(relock.Trace(relock.Hooks{Renewed: tells("renewed"), RenewalFailed: tells("failed")}))
+		l := c.NewRWLock("a")
+		rig.Must(t, l.Lock(x.By("me")))
+		rig.Must(t, l.RLock(x.By("me")))
+		wants := func(want string) {
+			t.Helper()
+			if got := <-told; got != want {
+				t.Errorf("the hook was told %q, want %q", got, want)
+			}
+		}
+		wants("renewed read=true")
+		heal := link.Cut()
+		wants("failed read=true")
+		heal()
+		rig.Must(t, l.RUnlock())
+		for len(told) > 0 {
+			<-told
+		}
+		wants("renewed read=false")
+		rig.Must(t, l.Unlock())
+	})
+}
+
 // One of the waiters of the first page has died.
 // Fails when a page that is not full of live waiters is taken for the last.
 func TestALongQueueIsReadBeyondItsDead(t *testing.T) {

@@ -130,18 +130,23 @@ func TestDetachRightAfterASuspensionIsLost(t *testing.T) {
 	})
 }
 
-// Fails when a wait is longer than it was told, by any amount.
+// Fails when a wait is longer than it was told, by any amount, or when one of no time keeps the lock: its holds would
+// have the same token.
 func TestWaitForEndsAtItsInstant(t *testing.T) {
-	for _, limit := range []time.Duration{1, time.Microsecond, time.Millisecond, 7 * time.Millisecond, 99 * time.Millisecond, 1500 * time.Millisecond, 31 * time.Second, time.Hour + 1} {
+	for _, limit := range []time.Duration{
+		-time.Hour, -1, 0, 1, time.Microsecond, time.Millisecond, 7 * time.Millisecond, 99 * time.Millisecond,
+		1500 * time.Millisecond, 31 * time.Second, time.Hour + 1,
+	} {
 		t.Run(limit.String(), func(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
 				l := x.Lock("l")
 				rig.Must(t, l.Lock(t.Context()))
-				began := x.Now()
+				began, before := x.Now(), l.Token()
 				signalled, err := l.NewCond("c").WaitFor(t.Context(), limit)
-				if took := x.Now() - began; signalled || err != nil || took != limit {
+				if took := x.Now() - began; signalled || err != nil || took != max(limit, 0) {
 					t.Errorf("WaitFor(%v) = %v, %v after %v", limit, signalled, err, took)
 				}
+				rig.WantLater(t, before, l.Token())
 				rig.Must(t, l.Unlock())
 			})
 		})

@@ -2,6 +2,9 @@ package contract_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +56,38 @@ func TestQuorumOfClientsOfOneServerSaysSo(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Each attempt is an occasion: two clients of one server meet there, or a named owner is granted both.
+// Fails when another occasion is checked than those that are documented: seldom, and ever again.
+func TestQuorumLooksForClientsOfOneServerSeldomAndEverAgain(t *testing.T) {
+	for _, owner := range []string{"", "me"} {
+		t.Run(owner, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				q, _ := newPrimaries(x, 1).on(0, 0)
+				ctx := t.Context()
+				if owner != "" {
+					ctx = x.By(owner)
+				}
+				var refused []int
+				for i := 1; i <= 17; i++ {
+					l := q.NewLock(fmt.Sprint("l", i))
+					got, err := l.TryLock(ctx, 0)
+					switch {
+					case errors.Is(err, relock.ErrInvalidOption):
+						refused = append(refused, i)
+					case got:
+						rig.Must(t, l.Unlock())
+					default:
+						rig.Must(t, err)
+					}
+				}
+				if want := []int{1, 2, 4, 8, 16}; !slices.Equal(refused, want) {
+					t.Errorf("refused at the occasions %v, want %v", refused, want)
+				}
+			})
+		})
 	}
 }
 

@@ -46,7 +46,14 @@ func TestQuorumUnlocksOncePerSuccess(t *testing.T) {
 		}
 		rig.Must(t, l.Unlock())
 		rig.Must(t, h.Err())
-		rig.Must(t, h.Release())
+		rig.Must(t, l.Lock(ctx))
+		newest, err := l.Acquire(ctx)
+		rig.Must(t, err)
+		rig.Must(t, l.Unlock())
+		rig.Must(t, newest.Err()) // it is of Acquire, and there was one of Lock
+		rig.Must(t, newest.Release())
+		rig.Must(t, l.Unlock()) // there is no other
+		rig.WantIs(t, h.Err(), relock.ErrNotHeld)
 		rig.WantIs(t, l.Unlock(), relock.ErrNotHeld)
 		if l.Token() != 0 || l.Lost() != nil {
 			t.Errorf("token %d, Lost %v of a handle without holds", l.Token(), l.Lost())

@@ -46,6 +46,22 @@ func TestBadPermitsFailEveryCallAndLeaveNothing(t *testing.T) {
 	})
 }
 
+// Fails when fewer are allowed than the documentation says.
+func TestASemaphoreHasUpToTwoToTheThirtyFirstLessOnePermits(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		for _, permits := range []int{1, math.MaxInt32} {
+			for _, weight := range []int{1, permits} {
+				s := x.Client().NewSemaphore("s", permits, relock.Weight(weight))
+				h := x.Take(s)
+				if info := x.Info(s); info.Permits != weight {
+					t.Errorf("%d permits in use of %d, want %d", info.Permits, permits, weight)
+				}
+				rig.End(t, h)
+			}
+		}
+	})
+}
+
 func TestASemaphoreRefusesOnlyWhoWouldWaitForItself(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c := x.Client()

@@ -3,10 +3,13 @@ package contract_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -58,4 +61,43 @@ func TestDeadlineOfAContextTellsAnOutageFromATakenLock(t *testing.T) {
 		}
 		heal()
 	})
+}
+
+// What is read is asked for three times, for 5 s each.
+// Fails when a third question is not asked, or a fourth is.
+func TestWhatIsReadIsAskedForThreeTimes(t *testing.T) {
+	for what, read := range map[string]func(ctx context.Context, l *relock.Lock) error{
+		"Info":         func(ctx context.Context, l *relock.Lock) error { return second(l.Info(ctx)) },
+		"Waiters":      func(ctx context.Context, l *relock.Lock) error { return second(l.Waiters(ctx)) },
+		"Cond.Waiters": func(ctx context.Context, l *relock.Lock) error { return second(l.NewCond("c").Waiters(ctx)) },
+	} {
+		for lost := 2; lost <= 3; lost++ {
+			t.Run(fmt.Sprint(what, " ", lost), func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, x *rig.Lab) {
+					rig.LoadScripts(t, x.Redis)
+					c, link := x.Linked()
+					asked := 0
+					link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+						if rig.Runs(cmd, "info", "waiters", "awaiting") {
+							if asked++; asked <= lost {
+								return redistest.Lose
+							}
+						}
+						return redistest.Pass
+					})
+					err := read(t.Context(), c.NewLock("a"))
+					synctest.Wait() // the link has seen the last question
+					silent := time.Duration(lost) * 5 * time.Second
+					if took := x.Now(); asked != 3 || took < silent || took > silent+time.Second {
+						t.Errorf("asked %d times in %v, want three times in about %v", asked, took, silent)
+					}
+					if lost < 3 {
+						rig.Must(t, err)
+					} else {
+						rig.WantIs(t, err, relock.ErrUnavailable)
+					}
+				})
+			})
+		}
+	}
 }

@@ -385,4 +385,129 @@ var promiseRules = []Rule{
 		"TryLock(ctx, wait)", "TryLock(ctx, 2*wait)",
 		[]string{"TestTryLockOfEitherSideWaitsForAsLongAsItWasTold"},
 	},
+	{
+		"a ticket keeps the MaxHold of its hold", ". ticket.lock",
+		"MaxHold: t.MaxHold,", "",
+		[]string{"TestTheMaxHoldOfATicketBeginsAgain"},
+	},
+	{
+		"who resumes a hold asks the replicas of its ticket", ". ticket.lock",
+		"room.Replicas{N: t.Replicas, Timeout: t.Within}", "room.Replicas{Timeout: t.Within}",
+		[]string{"TestATicketOfReplicasThatDoNotAcknowledgeIsReleased"},
+	},
+	{
+		"an election tells of a release that is not confirmed", ". Election.serve",
+		"lost, err = errors.Is(end, ErrLost), ending.Join(err, end)", "lost = errors.Is(end, ErrLost)",
+		[]string{"TestElectionSaysThatTheEndOfItsTermIsNotConfirmed"},
+	},
+	{
+		"an election of a name of another kind ends", ". Election.Run",
+		"case !ending.Is(err, ErrReplicas):", "case !ending.Is(err, ErrReplicas) && !ending.Is(err, ErrKind):",
+		[]string{"TestElectionThatCannotBeIsRefused"},
+	},
+	{
+		"an observer asks every second at least", ". Election.Observe",
+		"min(e.lock.terms.TTL/3, time.Second)", "max(e.lock.terms.TTL/3, time.Second)",
+		[]string{"TestElectionIsObservedAsOftenAsItsTTLAllows"},
+	},
+	{
+		"an observer asks every third of a short TTL", ". Election.Observe",
+		"min(e.lock.terms.TTL/3, time.Second)", "time.Second",
+		[]string{"TestElectionIsObservedAsOftenAsItsTTLAllows"},
+	},
+	{
+		"an error of a leader comes without a holder", ". Election.Leader",
+		"if err != nil { return Holder{}, err }", "if err != nil { return Holder{TTL: e.lock.terms.TTL}, err }",
+		[]string{"TestElectionIsObserved"},
+	},
+	{
+		"a WaitFor of no time gives up the lock", ". Cond.WaitFor",
+		"return c.wait(ctx, &d)", "if d <= 0 { return false, c.bad() }; return c.wait(ctx, &d)",
+		[]string{"TestWaitForEndsAtItsInstant"},
+	},
+	{
+		"Unlock of a quorum's lock leaves the holds of Acquire", ". QuorumLock.acquire",
+		"l.register.Add(h, m.unlock)", "l.register.Add(h, true)",
+		[]string{"TestQuorumUnlocksOncePerSuccess"},
+	},
+	{
+		"the last Trace counts", ". Trace",
+		"c.hooks = h", "c.hooks = c.hooks.Join(h)",
+		[]string{"TestOfSeveralTracesTheLastCounts"},
+	},
+	{
+		"several Defaults add up", ". Defaults",
+		"c.terms.with(opts)", "terms{Terms: room.Terms{TTL: defaultTTL}}.with(opts)",
+		[]string{"TestDefaultsAreWhatHandlesDoNotSay"},
+	},
+	{
+		"a hold is as old as its last wait", "internal/room Session.wake",
+		"h.Token, h.Acquired = token, at.Now", "h.Token = token",
+		[]string{"TestHeldOfAHookBeginsAgainAfterAWait"},
+	},
+	{
+		"renewals are told with the newest hold", "internal/room Session.Newest",
+		"return s.holds.last()", "return s.holds.first",
+		[]string{"TestHooksOfARenewalGetTheNewestHold"},
+	},
+	{
+		"several locks are trusted as long as the first to end", ". MultiHold.TrustedUntil",
+		"return quorum.Trust(len(untils), untils)", "return untils[len(untils)-1]",
+		[]string{"TestMultiIsLostWithTheFirstThatIsLost"},
+	},
+	{
+		"several locks of which one excludes have every owner", ". NewMulti",
+		"!slices.ContainsFunc(locks, func(l *Lock) bool { return !l.read })", "slices.ContainsFunc(locks, func(l *Lock) bool { return l.read })",
+		[]string{"TestAMultiOfOneLockAndSemaphoresIsOfEveryOwner"},
+	},
+	{
+		"a client that shuts down begins no wait", ". awaiting.part",
+		"if k.c.tracker.Draining() {", "if false {",
+		[]string{"TestAWaitOfAClientThatShutsDownGivesUpNothing"},
+	},
+	{
+		"a semaphore has as many permits as is said", ". permitsFor",
+		"permits > math.MaxInt32", "permits >= math.MaxInt32",
+		[]string{"TestASemaphoreHasUpToTwoToTheThirtyFirstLessOnePermits"},
+	},
+	{
+		"replicas have a quarter of the TTL", ". ackShare",
+		"4", "2",
+		[]string{"TestReplicasHaveTheBoundsThatAreDocumented"},
+	},
+	{
+		"sixteen replicas can be asked", ". Replicas",
+		"n > maxReplicas", "n >= maxReplicas",
+		[]string{"TestReplicasHaveTheBoundsThatAreDocumented"},
+	},
+	{
+		"replicas can be given a millisecond", ". Replicas",
+		"timeout, time.Millisecond, maxAckTime", "timeout, 10*time.Millisecond, maxAckTime",
+		[]string{"TestReplicasHaveTheBoundsThatAreDocumented"},
+	},
+	{
+		"a quorum looks for clients of one server ever again", ". seldom",
+		"return count&(count-1) == 0", "return count <= 2",
+		[]string{"TestQuorumLooksForClientsOfOneServerSeldomAndEverAgain"},
+	},
+	{
+		"nobody who waits is nil", ". Lock.Waiters",
+		"var all []Waiter", "all := []Waiter{}",
+		[]string{"TestInfoOfANameNobodyUses"},
+	},
+	{
+		"nobody on a condition is nil", ". Cond.Waiters",
+		`for from := "";`, `all = []Waiter{}; for from := "";`,
+		[]string{"TestInfoOfANameNobodyUses"},
+	},
+	{
+		"a read is tried three times", ". askAgain",
+		"tries < 3", "tries < 2",
+		[]string{"TestWhatIsReadIsAskedForThreeTimes"},
+	},
+	{
+		"a log says that there was a ticket", ". Ticket.LogValue",
+		`"a ticket"`, `""`,
+		[]string{"TestATicketIsNotLogged"},
+	},
 }
