@@ -501,8 +501,8 @@ var promiseRules = []Rule{
 		[]string{"TestInfoOfANameNobodyUses"},
 	},
 	{
-		"a read is tried three times", ". askAgain",
-		"tries < 3", "tries < 2",
+		"a read is tried three times", ". Client.tries",
+		"n < 3", "n < 2",
 		[]string{"TestWhatIsReadIsAskedForThreeTimes"},
 	},
 	{
