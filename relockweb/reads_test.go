@@ -108,7 +108,11 @@ func TestLockOfWhichNothingIsKnownIsReadSoon(t *testing.T) {
 		link, _ := b.linked()
 		link.Latency(20 * time.Millisecond)
 		for _, name := range []string{"a", "b", "c"} {
+			asked := time.Now()
 			b.get("/lock?name="+name, http.StatusOK)
+			if took := time.Since(asked); took > 500*time.Millisecond {
+				t.Errorf("%s is shown after %v, want that it is read within 400 ms", name, took)
+			}
 		}
 	})
 }
@@ -230,16 +234,24 @@ func TestAReadThatFindsNothingInItsTimeRestsAsOthersDo(t *testing.T) {
 	}
 }
 
-// A proxy hangs up at once. Fails when each request makes the dashboard ask again.
+// A proxy hangs up at once. Fails when each request makes the dashboard ask again, or when it is asked again after more
+// than 2 s for the first time.
 func TestReadsThatFailComeEveryFiveSeconds(t *testing.T) {
 	run(t, func(b *board) {
 		h := &huge{fails: io.EOF}
 		rdb := b.x.Server.Client(b.T)
 		rdb.AddHook(h)
 		b.Handler = relockweb.Handler(rig.Open(b, rdb))
+		began, second := time.Now(), time.Duration(0)
 		for range 60 {
 			b.do(httptest.NewRequest(http.MethodGet, "/", nil))
+			if second == 0 && h.scans.Load() > 3 {
+				second = time.Since(began)
+			}
 			virtual.Sleep(time.Second)
+		}
+		if second < 2*time.Second || second > 3500*time.Millisecond {
+			t.Errorf("the second try has ended after %v, want one that began after 2 s", second)
 		}
 		if n := h.scans.Load(); n < 3*10 || n > 3*14 {
 			t.Errorf("%d tries in a minute, want three each 5 s", n)
