@@ -8,7 +8,9 @@ import (
 )
 
 func TestADialectIsCalledAsItsDatabase(t *testing.T) {
-	for d, want := range map[fence.Dialect]string{fence.PostgreSQL: "PostgreSQL", fence.MySQL: "MySQL", fence.SQLite: "SQLite"} {
+	for d, want := range map[fence.Dialect]string{
+		fence.PostgreSQL: "PostgreSQL", fence.MySQL: "MySQL", fence.SQLite: "SQLite",
+	} {
 		if got := d.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

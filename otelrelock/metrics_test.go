@@ -286,7 +286,9 @@ func TestNamesAreCollapsed(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		s := watch(t)
 		c := x.Client(s.hooks)
-		names := []string{"order:1", "order:2", "user/ann", "user/bob", "queue#a", "queue#b", "nightly report", "{tenant}job", "7"}
+		names := []string{
+			"order:1", "order:2", "user/ann", "user/bob", "queue#a", "queue#b", "nightly report", "{tenant}job", "7",
+		}
 		for digit := range 10 {
 			names = append(names, fmt.Sprint("run", digit))
 		}
@@ -294,8 +296,8 @@ func TestNamesAreCollapsed(t *testing.T) {
 			rig.Must(t, c.NewLock(name).Lock(t.Context()))
 		}
 		s.want("relock.lock.held", "kind=plain mode=write name=*: 2", "kind=plain mode=write name=nightly report: 1",
-			"kind=plain mode=write name=order*: 2", "kind=plain mode=write name=queue*: 2", "kind=plain mode=write name=run*: 10",
-			"kind=plain mode=write name=user*: 2")
+			"kind=plain mode=write name=order*: 2", "kind=plain mode=write name=queue*: 2",
+			"kind=plain mode=write name=run*: 10", "kind=plain mode=write name=user*: 2")
 		for a := range 26 {
 			for b := range 10 {
 				rig.Must(t, c.NewLock(string([]byte{'n', byte('a' + a), byte('a' + b)})).Lock(t.Context()))
@@ -345,8 +347,9 @@ func TestMetricsHaveTheirUnits(t *testing.T) {
 	s.all.Released(e)
 	for name, m := range s.metrics() {
 		if want := map[string]string{
-			"relock.lock.wait.duration": "s", "relock.lock.waits": "{call}", "relock.lock.hold.duration": "s", "relock.lock.held": "{hold}",
-			"relock.lock.lost": "{hold}", "relock.lock.renewals": "{renewal}", "relock.lock.renewal.failures": "{renewal}",
+			"relock.lock.wait.duration": "s", "relock.lock.waits": "{call}",
+			"relock.lock.hold.duration": "s", "relock.lock.held": "{hold}", "relock.lock.lost": "{hold}",
+			"relock.lock.renewals": "{renewal}", "relock.lock.renewal.failures": "{renewal}",
 		}[name]; want == "" || m.Unit != want {
 			t.Errorf("%s has the unit %q, want %q", name, m.Unit, want)
 		}
@@ -403,7 +406,9 @@ func (m meter) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric
 	return noop.Int64Counter{}, m.refused(name)
 }
 
-func (m meter) Int64ObservableUpDownCounter(name string, _ ...metric.Int64ObservableUpDownCounterOption) (metric.Int64ObservableUpDownCounter, error) {
+func (m meter) Int64ObservableUpDownCounter(
+	name string, _ ...metric.Int64ObservableUpDownCounterOption,
+) (metric.Int64ObservableUpDownCounter, error) {
 	return noop.Int64ObservableUpDownCounter{}, m.refused(name)
 }
 
@@ -413,7 +418,8 @@ func TestAnInstrumentThatIsRefusedIsAnError(t *testing.T) {
 		"wait.duration", "waits", "hold.duration", "held", "lost", "renewals", "renewal.failures",
 	} {
 		name = "relock.lock." + name
-		if _, err := otelrelock.New(otelrelock.WithMeterProvider(refusing{refuses: name})); err == nil || !strings.Contains(err.Error(), name) {
+		_, err := otelrelock.New(otelrelock.WithMeterProvider(refusing{refuses: name}))
+		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is refused: %v", name, err)
 		}
 	}

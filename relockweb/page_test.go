@@ -105,7 +105,8 @@ func TestAListShowsFiveHoldersOfALockAndCountsAll(t *testing.T) {
 			t.Errorf("the list shows %d holders, want 5", n)
 		}
 		var all listing
-		if b.json("/locks.json", &all); all.Locks[0].HolderCount != 7 || len(all.Locks[0].Holders) != 5 || all.Total.Holders != 7 {
+		b.json("/locks.json", &all)
+		if l := all.Locks[0]; l.HolderCount != 7 || len(l.Holders) != 5 || all.Total.Holders != 7 {
 			t.Errorf("%+v, want 5 of 7 holders", all)
 		}
 		if n := strings.Count(b.get("/lock?name=pool", http.StatusOK), "<bdi>o"); n != 7 {
@@ -235,7 +236,8 @@ func TestMatchHidesOtherLocks(t *testing.T) {
 // The page renews itself with a script and without one, and stays as it is on demand.
 func TestPageRenewsItselfWithoutAScriptToo(t *testing.T) {
 	run(t, func(b *board) {
-		b.has(b.get("/?prefix=a", http.StatusOK), `<noscript><meta http-equiv="refresh" content="10">`, `src="app.js"`, `data-seconds="2"`, `href="./?live=off&amp;prefix=a"`)
+		b.has(b.get("/?prefix=a", http.StatusOK), `<noscript><meta http-equiv="refresh" content="10">`, `src="app.js"`,
+			`data-seconds="2"`, `href="./?live=off&amp;prefix=a"`)
 		still := b.get("/?live=off&prefix=a", http.StatusOK)
 		b.lacks(still, "http-equiv", "<script")
 		b.has(still, `href="./?prefix=a"`)

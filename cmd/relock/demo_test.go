@@ -25,7 +25,8 @@ func demo(t *testing.T, env ...string) (status int, out string) {
 func demoAt(t *testing.T, flags []string, env ...string) (status int, out string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	status = run(t.Context(), append([]string{"demo"}, flags...), append(os.Environ(), append(env, beRelock, noNap)...), nil, &stdout, &stderr)
+	env = append(os.Environ(), append(env, beRelock, noNap)...)
+	status = run(t.Context(), append([]string{"demo"}, flags...), env, nil, &stdout, &stderr)
 	if stderr.Len() > 0 {
 		t.Errorf("the demo complains: %s", stderr.String())
 	}

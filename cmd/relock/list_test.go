@@ -204,7 +204,8 @@ func TestLsShowsLocksByTheirNames(t *testing.T) {
 // What a label has in it moves no cursor. Fails when ls or top prints it as it is.
 func TestLabelsAndOwnersAreEscapedInAList(t *testing.T) {
 	for _, h := range []relock.Holder{{Label: "a\x1b[2Jb"}, {Owner: "a\x1b[2Jb"}} {
-		if got := holding(relock.Info{Holders: []relock.Holder{h}}); strings.Contains(got, "\x1b") || !strings.Contains(got, `"a\x1b[2Jb"`) {
+		got := holding(relock.Info{Holders: []relock.Holder{h}})
+		if strings.Contains(got, "\x1b") || !strings.Contains(got, `"a\x1b[2Jb"`) {
 			t.Errorf("%+v is shown as %q", h, got)
 		}
 	}

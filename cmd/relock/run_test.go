@@ -164,13 +164,14 @@ func TestCleanEndWithinTheGraceIsWaitedFor(t *testing.T) {
 func TestSignalsArePassedOn(t *testing.T) {
 	w := newWorld(t)
 	for name, s := range map[string]syscall.Signal{
-		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP,
+		"QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
 	} {
 		if signal.Ignored(s) {
 			continue // as under nohup: a shell that begins so cannot hear it either
 		}
-		p := w.start("run", "x", "--", "sh", "-c", `for s in TERM INT HUP QUIT USR1 USR2; do trap "echo told $s; exit 5" $s; done
-			echo started; `+naps)
+		p := w.start("run", "x", "--", "sh", "-c", `for s in TERM INT HUP QUIT USR1 USR2
+			do trap "echo told $s; exit 5" $s; done; echo started; `+naps)
 		p.want("started")
 		p.signal(s)
 		p.want("told " + name)
@@ -182,7 +183,8 @@ func TestSignalsArePassedOn(t *testing.T) {
 // The command leaves the signal to what it has started. Fails when nobody but its own process gets it.
 func TestSignalsArePassedOnToTheGroup(t *testing.T) {
 	w := newWorld(t)
-	p := w.start("run", "x", "--", "sh", "-c", `trap '' USR1; (trap 'echo told; exit 0' USR1; echo started; `+naps+`) & wait`)
+	p := w.start("run", "x", "--", "sh", "-c", `trap : USR1
+		(trap 'echo told; exit 0' USR1; echo started; `+naps+`) & wait; wait`)
 	p.want("started")
 	p.signal(syscall.SIGUSR1)
 	p.want("told")

@@ -178,8 +178,9 @@ var operatorRules = []Rule{
 		[]string{"TestSignalsArePassedOn"},
 	},
 	{
-		"a signal is passed on to the group", "cmd/relock child.signal",
-		"syscall.Kill(-c.pid, s)", "syscall.Kill(c.pid, s)",
+		"a signal is passed on to the group", "cmd/relock child.watch",
+		"case s := <-signals: c.signal(s.(syscall.Signal))",
+		"case s := <-signals: _ = syscall.Kill(c.pid, s.(syscall.Signal))",
 		[]string{"TestSignalsArePassedOnToTheGroup"},
 	},
 	{
