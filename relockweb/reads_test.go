@@ -234,24 +234,16 @@ func TestAReadThatFindsNothingInItsTimeRestsAsOthersDo(t *testing.T) {
 	}
 }
 
-// A proxy hangs up at once. Fails when each request makes the dashboard ask again, or when it is asked again after more
-// than 2 s for the first time.
+// A proxy hangs up at once. Fails when each request makes the dashboard ask again.
 func TestReadsThatFailComeEveryFiveSeconds(t *testing.T) {
 	run(t, func(b *board) {
 		h := &huge{fails: io.EOF}
 		rdb := b.x.Server.Client(b.T)
 		rdb.AddHook(h)
 		b.Handler = relockweb.Handler(rig.Open(b, rdb))
-		began, second := time.Now(), time.Duration(0)
 		for range 60 {
 			b.do(httptest.NewRequest(http.MethodGet, "/", nil))
-			if second == 0 && h.scans.Load() > 3 {
-				second = time.Since(began)
-			}
 			virtual.Sleep(time.Second)
-		}
-		if second < 2*time.Second || second > 3500*time.Millisecond {
-			t.Errorf("the second try has ended after %v, want one that began after 2 s", second)
 		}
 		if n := h.scans.Load(); n < 3*10 || n > 3*14 {
 			t.Errorf("%d tries in a minute, want three each 5 s", n)

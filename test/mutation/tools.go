@@ -216,7 +216,7 @@ var dashboardRules = []Rule{
 	{
 		"after a read that failed Redis is asked again after 2 s", "relockweb retrySoon",
 		"2 * time.Second", "4 * time.Second",
-		[]string{"TestReadsThatFailComeEveryFiveSeconds"},
+		[]string{"TestOldDataSayThatRedisIsSilent"},
 	},
 }
 
