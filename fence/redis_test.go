@@ -52,9 +52,14 @@ func TestRedisRefusesWhatIsNoToken(t *testing.T) {
 			t.Errorf("token %d: %v", token, err)
 		}
 	}
-	rdb.Set(t.Context(), "f", "a value of another", 0)
-	if _, err := set.Run(t.Context(), rdb, "f", 7, []string{"v"}, 1); err == nil || errors.Is(err, fence.ErrStale) {
-		t.Errorf("over a value of another: %v", err)
+	for _, other := range []string{"a value of another", "0", "-8", "07", "7 apples", "12:30", "8.5", ""} {
+		rdb.Set(t.Context(), "f", other, 0)
+		if _, err := set.Run(t.Context(), rdb, "f", 7, []string{"v"}, 1); err == nil || errors.Is(err, fence.ErrStale) {
+			t.Errorf("over %q: %v, want that it is no token", other, err)
+		}
+		if got := rdb.Get(t.Context(), "f").Val(); got != other {
+			t.Errorf("%q was overwritten with %q", other, got)
+		}
 	}
 	if n := rdb.Exists(t.Context(), "v").Val(); n != 0 {
 		t.Error("a value was written without a token")

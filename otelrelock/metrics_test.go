@@ -2,15 +2,24 @@ package otelrelock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
@@ -92,6 +101,14 @@ func TestLossesAreCountedByTheirReason(t *testing.T) {
 			rig.MustAcquire(t, c.NewLock("a", relock.NoWatchdog()))
 			virtual.Sleep(time.Minute)
 		},
+		"ancestor": func(t *testing.T, x *rig.Lab, c *relock.Client, _ *redistest.Link) {
+			outer, err := c.NewLock("a").Acquire(x.By("flow"))
+			rig.Must(t, err)
+			_, err = c.NewLock("a").Acquire(relock.WithChildOwner(x.By("flow")))
+			rig.Must(t, err)
+			rig.Must(t, outer.Release())
+			synctest.Wait()
+		},
 		"closed": func(t *testing.T, _ *rig.Lab, c *relock.Client, _ *redistest.Link) {
 			rig.MustAcquire(t, c.NewLock("a"))
 			rig.Must(t, c.Close())
@@ -108,6 +125,38 @@ func TestLossesAreCountedByTheirReason(t *testing.T) {
 			s.lost("error.type=" + kind + " kind=plain mode=write name=a reason=" + reason + ": 1")
 		})
 	}
+}
+
+// A follower answers WAIT for so many replicas, which the server of a lab does not have.
+type follower struct{ atomic.Int64 }
+
+func (*follower) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*follower) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (f *follower) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			if cmd.Args()[0] == "wait" {
+				cmd.(interface{ SetVal(v any) }).SetVal(f.Load())
+			}
+		}
+		return err
+	}
+}
+
+// Redis answers all the while. Fails when the loss is told as one of a Redis that does not.
+func TestALossForWantOfReplicasIsCountedAsOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s, rdb, f := watch(t, otelrelock.KeepNames()), x.Server.Client(t), new(follower)
+		rdb.AddHook(f)
+		f.Store(1)
+		h := rig.MustAcquire(t, x.ClientOver(rdb, s.hooks).NewLock("a", relock.Replicas(1, time.Second)))
+		f.Store(0)
+		virtual.Sleep(time.Minute)
+		rig.WantIs(t, h.Release(), relock.ErrLost, relock.ErrReplicas)
+		s.lost("error.type=lost kind=plain mode=write name=a reason=replicas: 1")
+	})
 }
 
 func TestMetricsFollowALockThroughItsLife(t *testing.T) {
@@ -237,18 +286,26 @@ func TestNamesAreCollapsed(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		s := watch(t)
 		c := x.Client(s.hooks)
-		for _, name := range []string{"order:1", "order:2", "user/ann", "user/bob", "nightly report", "{tenant}job", "7"} {
+		names := []string{
+			"order:1", "order:2", "user/ann", "user/bob", "queue#a", "queue#b", "nightly report", "{tenant}job", "7",
+		}
+		for digit := range 10 {
+			names = append(names, fmt.Sprint("run", digit))
+		}
+		for _, name := range names {
 			rig.Must(t, c.NewLock(name).Lock(t.Context()))
 		}
 		s.want("relock.lock.held", "kind=plain mode=write name=*: 2", "kind=plain mode=write name=nightly report: 1",
-			"kind=plain mode=write name=order*: 2", "kind=plain mode=write name=user*: 2")
+			"kind=plain mode=write name=order*: 2", "kind=plain mode=write name=queue*: 2",
+			"kind=plain mode=write name=run*: 10", "kind=plain mode=write name=user*: 2")
 		for a := range 26 {
 			for b := range 10 {
 				rig.Must(t, c.NewLock(string([]byte{'n', byte('a' + a), byte('a' + b)})).Lock(t.Context()))
 			}
 		}
-		if n := len(s.told("relock.lock.held")); n != 201 {
-			t.Errorf("%d series, want 200 names and the others", n)
+		held := s.told("relock.lock.held")
+		if n := len(held); n != 201 || !slices.Contains(held, "kind=plain mode=write name=other: 66") {
+			t.Errorf("%d series, want 200 names and the others: %q", n, held)
 		}
 	})
 }
@@ -277,6 +334,97 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	}
 	if _, err := otelrelock.New(); err != nil {
 		t.Errorf("New: %v", err)
+	}
+}
+
+// Units are how others find out what a number counts.
+func TestMetricsHaveTheirUnits(t *testing.T) {
+	s, e := watch(t), relock.Event{Name: "a", Kind: "plain"}
+	s.all.Waiting(t.Context(), e)
+	s.all.Acquired(t.Context(), e)
+	s.all.Renewed(e)
+	s.all.RenewalFailed(e)
+	s.all.Released(e)
+	for name, m := range s.metrics() {
+		if want := map[string]string{
+			"relock.lock.wait.duration": "s", "relock.lock.waits": "{call}",
+			"relock.lock.hold.duration": "s", "relock.lock.held": "{hold}", "relock.lock.lost": "{hold}",
+			"relock.lock.renewals": "{renewal}", "relock.lock.renewal.failures": "{renewal}",
+		}[name]; want == "" || m.Unit != want {
+			t.Errorf("%s has the unit %q, want %q", name, m.Unit, want)
+		}
+	}
+	if n := len(s.metrics()); n != 7 {
+		t.Errorf("%d metrics, want 7", n)
+	}
+}
+
+// Fails when New has looked for the global providers before the program has set them, or not at all.
+func TestWithoutProvidersTheGlobalOnesAreTold(t *testing.T) {
+	wasMeters, wasTracers := otel.GetMeterProvider(), otel.GetTracerProvider()
+	defer func() { otel.SetMeterProvider(wasMeters); otel.SetTracerProvider(wasTracers) }()
+	reader, ended := sdkmetric.NewManualReader(), tracetest.NewSpanRecorder()
+	tracers := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(ended))
+	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	otel.SetTracerProvider(tracers)
+	hooks, err := otelrelock.New()
+	rig.Must(t, err)
+	ctx, parent := tracers.Tracer("program").Start(t.Context(), "request")
+	defer parent.End()
+	hooks.GaveUp(ctx, relock.Event{Name: "a", Kind: "plain", Err: relock.ErrNotAcquired})
+	s := &seen{t: t, reader: reader}
+	if n, waits := len(ended.Ended()), s.told("relock.lock.wait.duration"); n != 1 || len(waits) != 1 {
+		t.Errorf("%d spans, %q, want that and the duration of one call", n, waits)
+	}
+}
+
+// A refusing meter provider makes every instrument but one.
+type refusing struct {
+	noop.MeterProvider
+	refuses string
+}
+
+func (r refusing) Meter(string, ...metric.MeterOption) metric.Meter { return meter{refuses: r.refuses} }
+
+type meter struct {
+	noop.Meter
+	refuses string
+}
+
+func (m meter) refused(name string) error {
+	if name == m.refuses {
+		return errors.New("refused: " + name)
+	}
+	return nil
+}
+
+func (m meter) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	return noop.Float64Histogram{}, m.refused(name)
+}
+
+func (m meter) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return noop.Int64Counter{}, m.refused(name)
+}
+
+func (m meter) Int64ObservableUpDownCounter(
+	name string, _ ...metric.Int64ObservableUpDownCounterOption,
+) (metric.Int64ObservableUpDownCounter, error) {
+	return noop.Int64ObservableUpDownCounter{}, m.refused(name)
+}
+
+// Fails when hooks are returned though a metric will be missing.
+func TestAnInstrumentThatIsRefusedIsAnError(t *testing.T) {
+	for _, name := range []string{
+		"wait.duration", "waits", "hold.duration", "held", "lost", "renewals", "renewal.failures",
+	} {
+		name = "relock.lock." + name
+		_, err := otelrelock.New(otelrelock.WithMeterProvider(refusing{refuses: name}))
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is refused: %v", name, err)
+		}
+	}
+	if _, err := otelrelock.New(otelrelock.WithMeterProvider(refusing{})); err != nil {
+		t.Errorf("nothing is refused: %v", err)
 	}
 }
 

@@ -2,10 +2,12 @@ package otelrelock_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
@@ -49,6 +51,9 @@ func TestSpansAreOfTheCallAndItsHold(t *testing.T) {
 			}
 			if all[0].Status().Code != codes.Unset || len(all[0].Attributes()) != 4 {
 				t.Errorf("%s: %+v, %+v", name, all[0].Status(), all[0].Attributes())
+			}
+			if !slices.Contains(all[0].Attributes(), attribute.String("relock.lock.name", "order:1")) {
+				t.Errorf("%s: %+v, want the whole name", name, all[0].Attributes())
 			}
 		}
 	})
@@ -124,9 +129,17 @@ func TestHoldThatAHookGivesBackIsOver(t *testing.T) {
 
 // What is short and went well has no span, unless that is asked for.
 func TestSpansAreOfWhatLasts(t *testing.T) {
-	for from, want := range map[time.Duration]int{0: 6, time.Millisecond: 1, time.Hour: 0} {
+	for _, row := range []struct {
+		from []otelrelock.Option
+		want int
+	}{
+		{[]otelrelock.Option{otelrelock.WithSpansFrom(0)}, 6},
+		{[]otelrelock.Option{otelrelock.WithSpansFrom(time.Millisecond)}, 1},
+		{[]otelrelock.Option{otelrelock.WithSpansFrom(time.Hour)}, 0},
+		{nil, 1}, // a millisecond
+	} {
 		rig.Run(t, func(t *testing.T, x *rig.Lab) {
-			s := watch(t, otelrelock.WithSpansFrom(from))
+			s := watch(t, row.from...)
 			l := x.Client(s.hooks).NewLock("a")
 			ctx, parent := s.tracer.Start(t.Context(), "request")
 			defer parent.End()
@@ -135,8 +148,8 @@ func TestSpansAreOfWhatLasts(t *testing.T) {
 				virtual.Sleep(held)
 				rig.Must(t, l.Unlock())
 			}
-			if n := len(s.spans.Ended()); n != want {
-				t.Errorf("%d spans from %v on, want %d", n, from, want)
+			if n := len(s.spans.Ended()); n != row.want {
+				t.Errorf("%d options, %d spans, want %d", len(row.from), n, row.want)
 			}
 		})
 	}

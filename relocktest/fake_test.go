@@ -186,3 +186,56 @@ func TestUnlockOfAFakeEndsNoHoldOfAnother(t *testing.T) {
 		t.Errorf("TryLock after the release = %v, %v, want true", got, err)
 	}
 }
+
+// Fails when Lose says that there was no hold, or when a hold is over before its Unlock.
+func TestALostHoldOfAFakeIsHeldUntilItsUnlock(t *testing.T) {
+	var f relocktest.Fake
+	rig.Must(t, f.Lock(t.Context()))
+	if !f.Lose() || !f.Held() {
+		t.Errorf("held %v after the loss of a hold, want true", f.Held())
+	}
+	wantError(t, "Unlock", f.Unlock(), relock.ErrLost)
+	if f.Held() {
+		t.Error("it is held after its Unlock")
+	}
+}
+
+// Fails when an error that is set meanwhile ends a call that waits, or an Unlock.
+func TestFailOfAFakeIsForCallsThatBegin(t *testing.T) {
+	for name, lock := range map[string]func(ctx context.Context, f *relocktest.Fake) error{
+		"Lock":    func(ctx context.Context, f *relocktest.Fake) error { return f.Lock(ctx) },
+		"TryLock": func(ctx context.Context, f *relocktest.Fake) error { _, err := f.TryLock(ctx, time.Hour); return err },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var f relocktest.Fake
+			release := f.Hold()
+			call := rig.Beside(func() error { return lock(t.Context(), &f) })
+			call.Pending(t, name)
+			f.Fail(relock.ErrUnavailable)
+			release()
+			wantError(t, name, <-call, nil)
+			wantError(t, "Unlock", f.Unlock(), nil)
+			wantError(t, "Lock", f.Lock(t.Context()), relock.ErrUnavailable)
+		})
+	}
+}
+
+// Fails when two hold at a time: somebody else beside a caller, or a caller beside another, after a second release.
+func TestAHoldOfAFakeIsTheOnlyOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f relocktest.Fake
+		rig.Must(t, f.Lock(t.Context()))
+		var release func()
+		hold := rig.Beside(func() error { release = f.Hold(); return nil })
+		hold.Pending(t, "Hold of a lock that is held")
+		rig.Must(t, f.Unlock())
+		rig.Must(t, <-hold)
+		release()
+		rig.Must(t, f.Lock(t.Context()))
+		release() // again does nothing
+		if got, err := f.TryLock(t.Context(), 0); got || err != nil {
+			t.Errorf("TryLock of a lock that is held: %v, %v", got, err)
+		}
+		rig.Must(t, f.Unlock())
+	})
+}

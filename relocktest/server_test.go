@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
@@ -135,12 +136,67 @@ func TestWhatIsNotSoFailsTheTest(t *testing.T) {
 		wants("wait for", func() { srv.AssertWaiting("job", 1) })
 		wants("", func() { srv.AssertWaiting("job", 0) })
 		wants("", func() { srv.AssertHeld("job") })
+		leave, left := context.WithCancel(t.Context())
+		queued := rig.Beside(func() error { return srv.Client().NewLock("job").Lock(leave) })
+		wants("", func() { srv.AssertWaiting("job", 1) })
+		wants("wait for", func() { srv.AssertWaiting("job", 0) }) // neither fewer nor more
+		left()
+		rig.WantIs(t, <-queued, context.Canceled)
 		wait, wake := context.WithCancel(t.Context())
 		waits := rig.Beside(func() error { return l.NewCond("done").Wait(wait) })
 		wants("on conditions", func() { srv.AssertFree("job") })
 		wake()
 		rig.WantIs(t, <-waits, context.Canceled)
 		rig.Must(t, l.Unlock())
+	})
+}
+
+// Fails when a test goes on that the documentation says is ended, or ends that is to go on.
+func TestWhatEndsATestAndWhatLetsItGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		test := &judged{TB: t}
+		srv := relocktest.New(test)
+		srv.Hold("held")
+		rig.Must(t, srv.Redis().Set(t.Context(), key.Hash("relock", "theirs"), "no lock", 0).Err())
+		defer srv.Redis().Del(t.Context(), key.Hash("relock", "theirs"))
+		for what, row := range map[string]struct {
+			f    func()
+			ends bool
+		}{
+			"Hold of a name that is taken":    {func() { srv.Hold("held") }, true},
+			"Lose of a name that is free":     {func() { srv.Lose("free") }, true},
+			"a client with a bad option":      {func() { srv.Client(relock.KeyPrefix("{")) }, true},
+			"AssertFree, and it is held":      {func() { srv.AssertFree("held") }, false},
+			"AssertHeld, and it is free":      {func() { srv.AssertHeld("free") }, false},
+			"AssertWaiting, and nobody waits": {func() { srv.AssertWaiting("held", 1) }, false},
+			"AssertFree, unreadable":          {func() { srv.AssertFree("theirs") }, true},
+			"AssertHeld, unreadable":          {func() { srv.AssertHeld("theirs") }, true},
+			"AssertWaiting, unreadable":       {func() { srv.AssertWaiting("theirs", 0) }, true},
+		} {
+			wentOn := false
+			if said := test.failure(func() { row.f(); wentOn = true }); said == "" || wentOn == row.ends {
+				t.Errorf("%s: failed with %q, goes on: %v; want that it fails, and ends: %v", what, said, wentOn, row.ends)
+			}
+		}
+	})
+}
+
+// A hold is lost to an operator, or ends with its lease. Fails when its release ends the hold that came after it, or
+// fails the test.
+func TestAReleaseAfterALossDoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		test := &judged{TB: t}
+		srv := relocktest.New(test)
+		for _, lose := range []func(){func() { srv.Lose("job") }, func() { virtual.Sleep(time.Minute) }} {
+			release := srv.Hold("job", relock.NoWatchdog(), relock.TTL(time.Minute))
+			lose()
+			next := srv.Hold("job")
+			if said := test.failure(release); said != "" {
+				t.Errorf("the release failed the test: %s", said)
+			}
+			srv.AssertHeld("job")
+			next()
+		}
 	})
 }
 

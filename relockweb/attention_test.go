@@ -75,23 +75,32 @@ func TestOldDataSayThatRedisIsSilent(t *testing.T) {
 func TestWhatNeedsAttentionComesFirstAndIsMarked(t *testing.T) {
 	run(t, func(b *board) {
 		b.hold("x", "b old")
-		virtual.Sleep(59 * time.Minute)
+		virtual.Sleep(5*time.Minute + time.Second)
+		b.hold("x", "e nearly")
+		virtual.Sleep(53*time.Minute + 59*time.Second)
 		b.hold("x", "a quiet")
 		b.hold("x", "c fading", relock.TTL(10*time.Minute), relock.NoWatchdog())
 		b.hold("x", "d wanted")
 		for i := range 10 {
 			b.queue(fmt.Sprint(i), "d wanted", relock.TTL(time.Hour))
+			if i > 0 {
+				b.queue(fmt.Sprint(i), "e nearly", relock.TTL(time.Hour))
+			}
 		}
 		b.get("/", http.StatusOK)
 		virtual.Sleep(6 * time.Minute)
 		list := b.get("/", http.StatusOK)
-		for mark, name := range map[string]string{"held for long": "b old", "lease not renewed": "c fading", "long queue": "d wanted"} {
+		for name, mark := range map[string]string{
+			"b old": "held for long", "c fading": "lease not renewed", "d wanted": "long queue", "a quiet": "", "e nearly": "",
+		} {
 			b.has(list, "<bdi>"+name+`</bdi></a>`)
 			_, after, _ := strings.Cut(list, "<bdi>"+name+"</bdi></a>")
 			head, _, _ := strings.Cut(after, "</th>")
-			b.has(head, mark)
+			if b.has(head, mark); mark == "" {
+				b.lacks(head, `class="mark"`) // nine wait, and it is held for a second less than an hour
+			}
 		}
-		order := []string{"d wanted", "b old", "c fading", "a quiet"}
+		order := []string{"d wanted", "b old", "c fading", "e nearly", "a quiet"}
 		for i, name := range order[1:] {
 			if strings.Index(list, "<bdi>"+order[i]+"<") > strings.Index(list, "<bdi>"+name+"<") {
 				t.Errorf("%q comes before %q", name, order[i])

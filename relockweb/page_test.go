@@ -6,11 +6,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relockweb"
@@ -70,6 +74,47 @@ func TestReadersAndWritersAreToldApart(t *testing.T) {
 	})
 }
 
+// Fails when who writes is told as the holder of a lock without readers, or with those of another kind.
+func TestWritersAreToldApartWhateverTheirOrder(t *testing.T) {
+	for kind, opts := range map[string][]relock.LockOption{"rw": nil, "fair rw": {relock.Fair()}} {
+		run(t, func(b *board) {
+			rw := b.x.Client().NewRWLock("config", opts...)
+			rig.Must(b, rw.Lock(b.Context()))
+			b.has(b.get("/", http.StatusOK), ">"+kind+"<", ">writes<")
+			var one detail
+			b.json("/lock.json?name=config", &one)
+			if one.Lock.Kind != kind || one.Lock.Holders[0].Mode != "write" {
+				t.Errorf("%s: %+v, want one that writes", kind, one.Lock)
+			}
+			rig.Must(b, rw.Unlock())
+		})
+	}
+}
+
+// Seven share a lock. Fails when the list shows more than five, or counts only those that it shows.
+func TestAListShowsFiveHoldersOfALockAndCountsAll(t *testing.T) {
+	run(t, func(b *board) {
+		c := b.client("web")
+		for i := range 7 {
+			h := rig.MustAcquire(b, c.NewSemaphore("pool", 9, relock.Owner(fmt.Sprint("o", i))))
+			b.Cleanup(func() { _ = h.Release() })
+		}
+		list := b.get("/", http.StatusOK)
+		b.has(list, `<b id="holders">7</b>`, "and 2 more")
+		if n := strings.Count(list, "<bdi>o"); n != 5 {
+			t.Errorf("the list shows %d holders, want 5", n)
+		}
+		var all listing
+		b.json("/locks.json", &all)
+		if l := all.Locks[0]; l.HolderCount != 7 || len(l.Holders) != 5 || all.Total.Holders != 7 {
+			t.Errorf("%+v, want 5 of 7 holders", all)
+		}
+		if n := strings.Count(b.get("/lock?name=pool", http.StatusOK), "<bdi>o"); n != 7 {
+			t.Errorf("the lock's own page shows %d holders, want 7", n)
+		}
+	})
+}
+
 func TestFreeLockAndRestingNameAreSaid(t *testing.T) {
 	run(t, func(b *board) {
 		b.has(b.get("/", http.StatusOK), "No lock is held")
@@ -94,13 +139,79 @@ func TestPrefixShowsNamesThatBeginSo(t *testing.T) {
 	})
 }
 
+// A backwards Redis tells of the last key first. Each SCAN has its own order in a real one.
+type backwards struct{}
+
+func (backwards) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (backwards) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (backwards) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if scan, is := cmd.(*redis.ScanCmd); is {
+			keys, cursor := scan.Val()
+			slices.Reverse(keys)
+			scan.SetVal(keys, cursor)
+		}
+		return err
+	}
+}
+
+// Fails when the names that begin so are looked for as if Redis had told of them in their order.
+func TestPrefixFindsEveryNameInWhateverOrderRedisTellsOfThem(t *testing.T) {
+	run(t, func(b *board) {
+		rdb := b.x.Server.Client(b.T)
+		rdb.AddHook(backwards{})
+		b.Handler = relockweb.Handler(rig.Open(b, rdb))
+		for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
+			b.hold("x", name)
+		}
+		for _, prefix := range []string{"a", "b", "c"} {
+			list := b.get("/?prefix="+prefix, http.StatusOK)
+			b.has(list, `<b id="locks">2</b>`, "<bdi>"+prefix+"1</bdi>", "<bdi>"+prefix+"2</bdi>")
+		}
+	})
+}
+
+// Redis has one lock more than a list reads. Fails when the list or its page shows more locks than it is to show, or
+// does not say that there are more.
+func TestAListHasTenThousandLocksAndAPageAThousand(t *testing.T) {
+	run(t, func(b *board) {
+		b.hold("x", "l")
+		lock, ctx := b.x.Redis.HGetAll(b.Context(), key.Hash("relock", "l")).Val(), b.Context()
+		_, err := b.x.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i := range 10_000 {
+				p.HSet(ctx, key.Hash("relock", fmt.Sprint("l", i)), lock)
+			}
+			return nil
+		})
+		rig.Must(b, err)
+		defer b.x.Redis.FlushAll(ctx)
+		list := b.get("/", http.StatusOK)
+		b.has(list, `<b id="locks">10000</b>`, "There are more locks than this page reads", "and 9000 more locks.")
+		if n := strings.Count(list, `<tbody data-key="l`); n != 1_000 {
+			t.Errorf("the page shows %d locks, want 1,000", n)
+		}
+		var all listing
+		if b.json("/locks.json", &all); !all.More || len(all.Locks) != 10_000 {
+			t.Errorf("the list has %d locks, and more: %v; want 10,000 and more", len(all.Locks), all.More)
+		}
+	})
+}
+
 func TestListIsOrderedAsAsked(t *testing.T) {
 	run(t, func(b *board) {
-		b.hold("x", "a")
+		b.hold("x", "a", relock.TTL(time.Minute))
 		virtual.Sleep(time.Second)
 		b.hold("x", "b")
 		b.queue("x", "b")
-		for sort, first := range map[string]string{"": "b", "held": "a", "-held": "b", "waiters": "b", "-waiters": "a", "name": "a", "-name": "b", "nonsense": "b"} {
+		for sort, first := range map[string]string{
+			"": "b", "held": "a", "-held": "b", "waiters": "b", "-waiters": "a", "name": "a", "-name": "b", "nonsense": "b",
+			"lease": "b", "-lease": "a",
+		} {
 			list := b.get("/?sort="+sort, http.StatusOK)
 			if a, b := strings.Index(list, "<bdi>a</bdi>"), strings.Index(list, "<bdi>b</bdi>"); (a < b) != (first == "a") {
 				t.Errorf("sort=%s: a is at %d, b at %d, want %s first", sort, a, b, first)
@@ -125,7 +236,8 @@ func TestMatchHidesOtherLocks(t *testing.T) {
 // The page renews itself with a script and without one, and stays as it is on demand.
 func TestPageRenewsItselfWithoutAScriptToo(t *testing.T) {
 	run(t, func(b *board) {
-		b.has(b.get("/?prefix=a", http.StatusOK), `<noscript><meta http-equiv="refresh"`, `src="app.js"`, `data-seconds="2"`, `href="./?live=off&amp;prefix=a"`)
+		b.has(b.get("/?prefix=a", http.StatusOK), `<noscript><meta http-equiv="refresh" content="10">`, `src="app.js"`,
+			`data-seconds="2"`, `href="./?live=off&amp;prefix=a"`)
 		still := b.get("/?live=off&prefix=a", http.StatusOK)
 		b.lacks(still, "http-equiv", "<script")
 		b.has(still, `href="./?prefix=a"`)
@@ -173,7 +285,10 @@ func TestBadRequestsAreRefused(t *testing.T) {
 
 func TestBadOptionIsToldByEveryAnswer(t *testing.T) {
 	run(t, func(b *board) {
-		for _, o := range []relockweb.Option{nil, relockweb.AllowForce(nil), relockweb.Match("["), relockweb.Refresh(0), relockweb.Refresh(time.Hour + 1)} {
+		for _, o := range []relockweb.Option{
+			nil, relockweb.AllowForce(nil), relockweb.Match("["),
+			relockweb.Refresh(0), relockweb.Refresh(250*time.Millisecond - 1), relockweb.Refresh(time.Hour + 1),
+		} {
 			b.Handler = relockweb.Handler(b.x.Eye, o)
 			b.has(b.get("/", http.StatusInternalServerError), "relockweb: ")
 		}

@@ -108,7 +108,11 @@ func TestLockOfWhichNothingIsKnownIsReadSoon(t *testing.T) {
 		link, _ := b.linked()
 		link.Latency(20 * time.Millisecond)
 		for _, name := range []string{"a", "b", "c"} {
+			asked := time.Now()
 			b.get("/lock?name="+name, http.StatusOK)
+			if took := time.Since(asked); took > 500*time.Millisecond {
+				t.Errorf("%s is shown after %v, want that it is read within 400 ms", name, took)
+			}
 		}
 	})
 }

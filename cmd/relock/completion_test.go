@@ -110,7 +110,7 @@ func TestSilentRedisHoldsUpNoCompletion(t *testing.T) {
 	defer silent.Close()
 	began := time.Now()
 	how, words := w.completed("info", "-redis", fmt.Sprintf("redis://%s", silent.Addr()), "x")
-	if took := time.Since(began); how != "words" || len(words) > 0 || took > namesWithin+farewell {
-		t.Errorf("%s %q after %v, want nothing, within %v", how, words, took, namesWithin)
+	if took := time.Since(began); how != "words" || len(words) > 0 || took > time.Second+farewell {
+		t.Errorf("%s %q after %v, want nothing, within a second", how, words, took)
 	}
 }

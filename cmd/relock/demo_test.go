@@ -18,8 +18,15 @@ import (
 
 func demo(t *testing.T, env ...string) (status int, out string) {
 	t.Helper()
+	return demoAt(t, nil, env...)
+}
+
+// demoAt plays the demonstration with these flags.
+func demoAt(t *testing.T, flags []string, env ...string) (status int, out string) {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
-	status = run(t.Context(), []string{"demo"}, append(os.Environ(), append(env, beRelock, noNap)...), nil, &stdout, &stderr)
+	env = append(os.Environ(), append(env, beRelock, noNap)...)
+	status = run(t.Context(), append([]string{"demo"}, flags...), env, nil, &stdout, &stderr)
 	if stderr.Len() > 0 {
 		t.Errorf("the demo complains: %s", stderr.String())
 	}
@@ -50,9 +57,19 @@ func TestDemoNoticesALostIncrement(t *testing.T) {
 	was := afterCounting
 	defer func() { afterCounting = was }()
 	afterCounting = func(ctx context.Context, rdb redis.UniversalClient, counter string) { rdb.Decr(ctx, counter) }
-	status, out := demo(t)
+	w, srv := newWorldOf(t)
+	status, out := demoAt(t, []string{"-redis", w.url})
 	if status != exitFailed || strings.Count(out, "✗") != 1 || !strings.Contains(out, "✗ no increment is lost") {
 		t.Errorf("status %d:\n%s", status, out)
+	}
+	// This Redis is not the demo's own: fails when more is left there, or for longer, than the help says.
+	if len(srv.Keys()) == 0 {
+		t.Error("the demo has used another Redis")
+	}
+	for _, key := range srv.Keys() {
+		if left := srv.TTL(key); left <= 0 || left > 15*time.Minute {
+			t.Errorf("%s is there for another %v, want a quarter of an hour at most", key, left)
+		}
 	}
 }
 

@@ -199,6 +199,8 @@ func TestDoctorNamesTheTTLThatTheWayToRedisNeeds(t *testing.T) {
 		want, advice string
 	}{
 		{5 * time.Millisecond, fine, ""},
+		{20 * time.Millisecond, fine, ""},
+		{21 * time.Millisecond, warning, "a TTL below 126ms"},
 		{200 * time.Millisecond, warning, "a TTL below 1.2s"},
 	} {
 		d := &doctor{}

@@ -11,6 +11,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // What is typed first, before anything has been read.
@@ -169,7 +172,10 @@ func TestServeAnswersForEachHostThatIsNamed(t *testing.T) {
 	w := newWorld(t)
 	served := w.start("serve", "-listen", "127.0.0.1:0", "-host", "a.example", "-host", "B.example")
 	address := served.address()
-	for host, want := range map[string]int{"a.example": 200, "b.example": 200, "c.example": 421} {
+	for host, want := range map[string]int{
+		"a.example": 200, "b.example": 200, "c.example": 421,
+		"localhost": 200, "LOCALHOST:7365": 200, "[::1]:7365": 200, "192.0.2.7": 200, "localhost.example": 421,
+	} {
 		if status, _ := w.get(address, host); status != want {
 			t.Errorf("%s: status %d, want %d", host, status, want)
 		}
@@ -269,6 +275,23 @@ func TestAWaitSaysThatRedisDoesNotAnswer(t *testing.T) {
 	p.wantComplaint(`"note":"waiting for \"x\": Redis has not answered for `)
 	p.signal(syscall.SIGTERM)
 	p.wantStatus(exitSignal + int(syscall.SIGTERM))
+}
+
+// Nobody looks at a terminal. Fails when a silent Redis is not told of after half a minute, and each half minute then.
+func TestAWaitSaysEachHalfMinuteThatRedisDoesNotAnswer(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var said syncBuffer
+		j := &job{tool: &tool{err: &said}, name: "x"}
+		c, link := x.Linked()
+		defer link.Hole()()
+		defer j.announce(t.Context(), c.NewLock("x"))()
+		for _, want := range []int{0, 1, 2, 3} { // it has 5 s to answer
+			if n := strings.Count(said.String(), "Redis has not answered"); n != want {
+				t.Errorf("after %v it was said %d times, want %d: %s", x.Now(), n, want, said.String())
+			}
+			virtual.Sleep(36 * time.Second)
+		}
+	})
 }
 
 // What was joined is one line, and nothing is said twice.

@@ -16,6 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
+	"github.com/relock-go/relock/internal/rig"
 )
 
 func TestHoldHoldsUntilASignal(t *testing.T) {
@@ -61,6 +63,9 @@ func TestWaitEndsWhenTheLockIsFree(t *testing.T) {
 	if status, out, _ := w.relock("wait", "x"); status != 0 || out != "x is free\n" {
 		t.Errorf("a free lock: status %d, %q", status, out)
 	}
+	if status, out, complaint := w.relock("wait", "x", "-q"); status != 0 || out+complaint != "" {
+		t.Errorf("a free lock, -q: status %d, %q, %q", status, out, complaint)
+	}
 	h := w.hold("x")
 	for _, wait := range []string{"0", ".3"} {
 		status, out, complaint := w.relock("wait", "x", "-wait", wait)
@@ -81,6 +86,27 @@ func TestWaitEndsWhenTheLockIsFree(t *testing.T) {
 	if info := w.info("x"); info.Waiters != 0 || len(info.Holders) != 0 {
 		t.Errorf("redis has %+v, want nobody", info)
 	}
+}
+
+// Fails when Redis is asked more seldom, or more often, than the help says.
+func TestAWaitAsksFiveTimesASecond(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h := rig.MustAcquire(t, x.Lock("x"))
+		rig.LoadScripts(t, x.Redis) // else the first of a script is sent twice
+		c, link := x.Linked()
+		asked := 0
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "info") {
+				asked++
+			}
+			return redistest.Pass
+		})
+		p := patience{bounded: true, wait: 2 * time.Second}
+		if info, err := p.awaitFree(t.Context(), c.NewLock("x")); err != nil || len(info.Holders) != 1 || asked != 11 {
+			t.Errorf("%+v, %v, asked %d times, want 11: at first, and ten in 2 s", info, err, asked)
+		}
+		rig.Must(t, h.Release())
+	})
 }
 
 // Redis answers that the lock is held, and nothing after that; or not who the holder is. The

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 )
 
 func TestLsShowsTheLocksOfAPrefix(t *testing.T) {
@@ -159,6 +160,55 @@ func TestTopAndServeShowTheRestBesideAKeyThatCannotBeRead(t *testing.T) {
 	}
 	served.signal(15)
 	served.wantStatus(0)
+}
+
+// Fails when what ls could read is not shown because it could not read all.
+func TestLsShowsTheRestBesideAKeyThatCannotBeRead(t *testing.T) {
+	w, srv := newWorldOf(t)
+	h := w.hold("b")
+	defer func() { _ = h.Release() }()
+	if err := srv.Set("relock:h:{a}", "theirs"); err != nil {
+		t.Fatal(err)
+	}
+	for flag, shows := range map[string]string{"-prefix=relock": "\nb ", "-json": `{"name":"b",`} {
+		status, out, complaint := w.relock("ls", flag)
+		if status != exitUnavailable || !strings.Contains(out, shows) || !strings.Contains(complaint, `a`) {
+			t.Errorf("%s: status %d, %q, complaint %q, want b and the error", flag, status, out, complaint)
+		}
+	}
+}
+
+// A real Redis tells of its keys in no order.
+func TestLsShowsLocksByTheirNames(t *testing.T) {
+	srv := redistest.Real(t)
+	c, err := relock.New(srv.Client(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	w := &world{T: t, url: "redis://" + srv.Addr(), locks: c}
+	for _, name := range strings.Split("hdbgiaefcj", "") {
+		h := w.hold(name)
+		defer func() { _ = h.Release() }()
+	}
+	status, out, complaint := w.relock("ls")
+	names := ""
+	for line := range strings.Lines(out) {
+		names += line[:1]
+	}
+	if status != 0 || names != "Nabcdefghij" { // the first is NAME
+		t.Errorf("status %d, %q, complaint %q, want them by their names", status, out, complaint)
+	}
+}
+
+// What a label has in it moves no cursor. Fails when ls or top prints it as it is.
+func TestLabelsAndOwnersAreEscapedInAList(t *testing.T) {
+	for _, h := range []relock.Holder{{Label: "a\x1b[2Jb"}, {Owner: "a\x1b[2Jb"}} {
+		got := holding(relock.Info{Holders: []relock.Holder{h}})
+		if strings.Contains(got, "\x1b") || !strings.Contains(got, `"a\x1b[2Jb"`) {
+			t.Errorf("%+v is shown as %q", h, got)
+		}
+	}
 }
 
 // The only key is none of relock's. Fails when top ends for that: beside a lock that can be read it goes on.

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestRunExitsAsTheCommandDoes(t *testing.T) {
@@ -163,18 +163,32 @@ func TestCleanEndWithinTheGraceIsWaitedFor(t *testing.T) {
 
 func TestSignalsArePassedOn(t *testing.T) {
 	w := newWorld(t)
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
+	for name, s := range map[string]syscall.Signal{
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP,
+		"QUIT": syscall.SIGQUIT, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
+	} {
 		if signal.Ignored(s) {
 			continue // as under nohup: a shell that begins so cannot hear it either
 		}
-		p := w.start("run", "x", "--", "sh", "-c", `trap 'echo told 15; exit 5' TERM; trap 'echo told 2; exit 5' INT; trap 'echo told 1; exit 5' HUP; trap 'echo told `+strconv.Itoa(int(syscall.SIGUSR1))+`; exit 5' USR1
-			echo started; `+naps)
+		p := w.start("run", "x", "--", "sh", "-c", `for s in TERM INT HUP QUIT USR1 USR2
+			do trap "echo told $s; exit 5" $s; done; echo started; `+naps)
 		p.want("started")
 		p.signal(s)
-		p.want(fmt.Sprintf("told %d", int(s)))
+		p.want("told " + name)
 		p.wantStatus(5)
 		w.wantFree("x")
 	}
+}
+
+// The command leaves the signal to what it has started. Fails when nobody but its own process gets it.
+func TestSignalsArePassedOnToTheGroup(t *testing.T) {
+	w := newWorld(t)
+	p := w.start("run", "x", "--", "sh", "-c", `trap : USR1
+		(trap 'echo told; exit 0' USR1; echo started; `+naps+`) & wait; wait`)
+	p.want("started")
+	p.signal(syscall.SIGUSR1)
+	p.want("told")
+	p.wantStatus(0)
 }
 
 // The command gets the signal once, however many wait, and keeps the lock until it ends.
@@ -205,11 +219,15 @@ func TestCommandThatBeginsWhileOthersWaitIsNotSignalledAtOnce(t *testing.T) {
 	w.waitForQueue("x", 1)
 	next := w.start("run", "x", "--", "true")
 	w.waitForQueue("x", 2)
+	released := time.Now()
 	if err := h.Release(); err != nil {
 		t.Fatal(err)
 	}
 	p.want("started")
 	p.want("yields")
+	if waited := time.Since(released); waited < time.Second {
+		t.Errorf("signalled %v after its start at the latest, want a second", waited)
+	}
 	p.wantStatus(5)
 	next.wantStatus(0)
 }

@@ -58,6 +58,34 @@ func TestOneProcessRunsTheJobsAndAnotherTakesOver(t *testing.T) {
 	})
 }
 
+// Fails when a term ends with another error than the cause, or when a scheduler that has ended goes on to lead.
+func TestLeadReturnsTheCauseOfItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		election := relocktest.New(t).Client().NewElection("scheduler")
+		elector, cause := relockgocron.Elector(election), errors.New("the shop is closed")
+		ctx, stop := context.WithCancelCause(t.Context())
+		led, ended := make(chan error, 1), make(chan error, 1)
+		go func() {
+			ended <- election.Run(ctx, func(ctx context.Context, term relock.Term) error {
+				led <- relockgocron.Lead(ctx, term)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		must(t, elector.IsLeader(t.Context()))
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := elector.IsLeader(over); !errors.Is(err, context.Canceled) {
+			t.Errorf("a leader whose scheduler has ended: %v", err)
+		}
+		stop(cause)
+		if err := <-led; !errors.Is(err, cause) {
+			t.Errorf("Lead: %v, want the cause", err)
+		}
+		<-ended
+	})
+}
+
 func TestWhoDoesNotLeadIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elector := relockgocron.Elector(relocktest.New(t).Client().NewElection("scheduler"))

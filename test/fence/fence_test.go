@@ -44,6 +44,8 @@ func TestAnOlderTokenIsRefusedAndNamed(t *testing.T) {
 			{"a", 9, true},
 			{"A", 1, false},
 			{"a ", 1, false}, // other resources
+			{strings.Repeat("r", 512), 1, false},
+			{strings.Repeat("r", 511) + "s", 1, false}, // and each byte counts
 			{"a", math.MaxInt64 - 1, false},
 			{"a", math.MaxInt64, false},
 			{"a", math.MaxInt64 - 1, true},

@@ -177,4 +177,141 @@ var adapterRules = []Rule{
 		"<-ctx.Done()", "",
 		[]string{"TestOneProcessRunsTheJobsAndAnotherTakesOver"},
 	},
+	{
+		"otel: a name is told up to a #", "otelrelock collapsed.tell",
+		`"/:#{0123456789"`, `"/:{0123456789"`,
+		[]string{"TestNamesAreCollapsed"},
+	},
+	{
+		"otel: a name is told up to any digit", "otelrelock collapsed.tell",
+		`"/:#{0123456789"`, `"/:#{012345678"`,
+		[]string{"TestNamesAreCollapsed"},
+	},
+	{
+		"otel: further names are other", "otelrelock collapsed.tell",
+		`"other"`, `"others"`,
+		[]string{"TestNamesAreCollapsed"},
+	},
+	{
+		"otel: what lasts a millisecond has a span", "otelrelock New",
+		"from: time.Millisecond", "from: 100 * time.Millisecond",
+		[]string{"TestSpansAreOfWhatLasts"},
+	},
+	{
+		"otel: a span has the whole name", "otelrelock about",
+		`attribute.String("relock.lock.name", e.Name)`, `attribute.String("relock.lock.name", new(collapsed).tell(e.Name))`,
+		[]string{"TestSpansAreOfTheCallAndItsHold"},
+	},
+	{
+		"otel: a hold that replicas did not have is lost for that", "internal/room expired.Unwrap",
+		"[]error{loss.Replicas, ErrExpired, e.why}", "[]error{ErrExpired, e.why}",
+		[]string{"TestALossForWantOfReplicasIsCountedAsOne"},
+	},
+	{
+		"otel: a branch is lost for its ancestor", ". errAncestor",
+		"loss.Ancestor", "loss.Other",
+		[]string{"TestLossesAreCountedByTheirReason"},
+	},
+	{
+		"otel: calls are counted as such", "otelrelock newMeasures",
+		`metric.WithUnit("{call}")`, `metric.WithUnit("{wait}")`,
+		[]string{"TestMetricsHaveTheirUnits"},
+	},
+	{
+		"otel: the global tracers are the default", "otelrelock New",
+		"tracers: otel.GetTracerProvider()", "tracers: trace.NewNoopTracerProvider()",
+		[]string{"TestWithoutProvidersTheGlobalOnesAreTold"},
+	},
+	{
+		"otel: an instrument that is refused is an error", "otelrelock newMeasures",
+		"errors.Join(errs[:]...)", "errors.Join(errs[:0]...)",
+		[]string{"TestAnInstrumentThatIsRefusedIsAnError"},
+	},
+	{
+		"relocktest: a lost hold of a Fake is held", "relocktest Fake.Held",
+		"return f.held", "return f.held && !f.lost",
+		[]string{"TestALostHoldOfAFakeIsHeldUntilItsUnlock"},
+	},
+	{
+		"relocktest: a Fake says that there was a hold to lose", "relocktest Fake.Lose",
+		"return f.held", "return false",
+		[]string{"TestALostHoldOfAFakeIsHeldUntilItsUnlock"},
+	},
+	{
+		"relocktest: a call that waits does not fail as later ones do", "relocktest Fake.take",
+		"if err := ending.Passed(ctx); err != nil {",
+		"err := ending.Passed(ctx); if err == nil { err = f.enter(ctx) }; if err != nil {",
+		[]string{"TestFailOfAFakeIsForCallsThatBegin"},
+	},
+	{
+		"relocktest: an Unlock does not fail as calls do", "relocktest Fake.Unlock",
+		"if !f.held {", "if f.fails != nil { return f.fails }; if !f.held {",
+		[]string{"TestFailOfAFakeIsForCallsThatBegin"},
+	},
+	{
+		"relocktest: somebody else waits for a Fake too", "relocktest Fake.Hold",
+		"<-f.place()", "select { case <-f.place(): default: }",
+		[]string{"TestAHoldOfAFakeIsTheOnlyOne"},
+	},
+	{
+		"relocktest: a Fake is released once", "relocktest Fake.Hold",
+		"sync.OnceFunc(func() { f.place() <- struct{}{} })", "func() { f.place() <- struct{}{} }",
+		[]string{"TestAHoldOfAFakeIsTheOnlyOne"},
+	},
+	{
+		"relocktest: exactly so many wait", "relocktest Server.AssertWaiting",
+		"info.Waiters != n {", "info.Waiters < n {",
+		[]string{"TestWhatIsNotSoFailsTheTest"},
+	},
+	{
+		"relocktest: a release after a loss is none", "relocktest Server.Hold",
+		"!errors.Is(err, relock.ErrLost) &&", "",
+		[]string{"TestAReleaseAfterALossDoesNothing"},
+	},
+	{
+		"relocktest: a loss of nobody ends the test", "relocktest Server.Lose",
+		"case !removed: s.t.Fatalf(", "case !removed: s.t.Errorf(",
+		[]string{"TestWhatEndsATestAndWhatLetsItGoOn"},
+	},
+	{
+		"relocktest: a test goes on after an assertion", "relocktest Server.AssertHeld",
+		"s.t.Errorf(", "s.t.Fatalf(",
+		[]string{"TestWhatEndsATestAndWhatLetsItGoOn"},
+	},
+	{
+		"relocktest: a bad option ends the test", "relocktest Server.open",
+		"s.t.Fatalf(", "s.t.Errorf(",
+		[]string{"TestWhatEndsATestAndWhatLetsItGoOn"},
+	},
+	{
+		"relocktest: an assertion of what cannot be read ends the test", "relocktest Server.info",
+		`s.t.Fatalf("relocktest: %v", err)`, "continue",
+		[]string{"TestWhatEndsATestAndWhatLetsItGoOn"},
+	},
+	{
+		"fence: what only begins with a digit is no token", "fence NewScript",
+		"compare + source", `strings.ReplaceAll(compare, "'^[1-9]%d*$'", "'^%d'") + source`,
+		[]string{"TestRedisRefusesWhatIsNoToken"},
+	},
+	{
+		"fence: MySQL takes names of 512 bytes", "fence Dialect.Schema",
+		"if d == MySQL { return $sql }",
+		"if d == MySQL { return `CREATE TABLE IF NOT EXISTS relock_fences (resource VARBINARY(255) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB` }",
+		[]string{"TestAnOlderTokenIsRefusedAndNamed/MariaDB"},
+	},
+	{
+		"fence: a dialect is called as its database", "fence Dialect.String",
+		`return "SQLite"`, `return "sqlite"`,
+		[]string{"TestADialectIsCalledAsItsDatabase"},
+	},
+	{
+		"gocron: a term ends with its cause", "contrib/gocron Lead",
+		"return context.Cause(ctx)", "return ctx.Err()",
+		[]string{"TestLeadReturnsTheCauseOfItsEnd"},
+	},
+	{
+		"gocron: a leader whose scheduler has ended runs no job", "contrib/gocron elector.IsLeader",
+		"case ctx.Err() != nil:", "case ctx.Err() != nil && !e.election.IsLeader():",
+		[]string{"TestLeadReturnsTheCauseOfItsEnd"},
+	},
 }

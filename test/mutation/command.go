@@ -167,4 +167,80 @@ var operatorRules = []Rule{
 		"lines = slices.DeleteFunc(", "_ = slices.DeleteFunc(slices.Clone(lines), func(string) bool { return true }); _ = slices.DeleteFunc(",
 		[]string{"TestAComplaintIsOneLine"},
 	},
+	{
+		"USR2 is passed on", "cmd/relock notify",
+		", syscall.SIGUSR2", "",
+		[]string{"TestSignalsArePassedOn"},
+	},
+	{
+		"QUIT is passed on", "cmd/relock notify",
+		", syscall.SIGQUIT", "",
+		[]string{"TestSignalsArePassedOn"},
+	},
+	{
+		"a signal is passed on to the group", "cmd/relock child.watch",
+		"case s := <-signals: c.signal(s.(syscall.Signal))",
+		"case s := <-signals: _ = syscall.Kill(c.pid, s.(syscall.Signal))",
+		[]string{"TestSignalsArePassedOnToTheGroup"},
+	},
+	{
+		"a command has a second to set its trap", "cmd/relock unready",
+		"time.Second", "time.Second / 2",
+		[]string{"TestCommandThatBeginsWhileOthersWaitIsNotSignalledAtOnce"},
+	},
+	{
+		"the page is there for localhost", "cmd/relock view.known",
+		`|| host == "localhost"`, "",
+		[]string{"TestServeAnswersForEachHostThatIsNamed"},
+	},
+	{
+		"ls shows what could be read", "cmd/relock tool.ls",
+		"locks, _, err := lookAt(ctx, l, prefix)", "locks, _, err := lookAt(ctx, l, prefix); if err != nil { return err }",
+		[]string{"TestLsShowsTheRestBesideAKeyThatCannotBeRead"},
+	},
+	{
+		"ls sorts by names", "cmd/relock tool.ls",
+		"slices.SortFunc(locks, $less)", "_ = slices.Clone(locks); _ = cmp.Compare[string]",
+		[]string{"TestLsShowsLocksByTheirNames"},
+	},
+	{
+		"a label is escaped in a list", "cmd/relock holding",
+		"who := shown(cmp.Or(h.Label, h.Owner))", "who := cmp.Or(h.Label, h.Owner)",
+		[]string{"TestLabelsAndOwnersAreEscapedInAList"},
+	},
+	{
+		"what the demo leaves is gone after a quarter of an hour", "cmd/relock demoKeep",
+		"time.Minute", "time.Hour",
+		[]string{"TestDemoNoticesALostIncrement"},
+	},
+	{
+		"a quiet wait says nothing", "cmd/relock tool.waitFree",
+		"case free && !t.quiet:", "case free:",
+		[]string{"TestWaitEndsWhenTheLockIsFree"},
+	},
+	{
+		"a wait asks five times a second", "cmd/relock freeEvery",
+		"200 * time.Millisecond", "500 * time.Millisecond",
+		[]string{"TestAWaitAsksFiveTimesASecond"},
+	},
+	{
+		"a wait tells of a silent Redis each half minute", "cmd/relock noticeEvery",
+		"30 * time.Second", "5 * time.Minute",
+		[]string{"TestAWaitSaysEachHalfMinuteThatRedisDoesNotAnswer"},
+	},
+	{
+		"a doctor that finds no Redis ends as all commands do", "cmd/relock tool.doctor",
+		"return d.report() } return t.fail(err)", "return d.report() }; return t.failAs(exitFailed, err)",
+		[]string{"TestUnreachableRedisExits69"},
+	},
+	{
+		"the doctor warns of a way that takes more than 20 ms", "cmd/relock slow",
+		"20 * time.Millisecond", "100 * time.Millisecond",
+		[]string{"TestDoctorNamesTheTTLThatTheWayToRedisNeeds"},
+	},
+	{
+		"a completion waits for a second", "cmd/relock namesWithin",
+		"time.Second", "3 * time.Second",
+		[]string{"TestSilentRedisHoldsUpNoCompletion"},
+	},
 }

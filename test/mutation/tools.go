@@ -153,6 +153,71 @@ var dashboardRules = []Rule{
 		"|| strings.HasPrefix(text, `\"`)", "",
 		[]string{"TestANameInQuotesIsNoOtherNameWithItsCharactersEscaped"},
 	},
+	{
+		"the list is sorted by the lease that is left", "relockweb sorted",
+		"cmp.Compare(a.leaseLeft(), b.leaseLeft())", "cmp.Compare(b.leaseLeft(), a.leaseLeft())",
+		[]string{"TestListIsOrderedAsAsked"},
+	},
+	{
+		"a page renews itself each quarter of a second at most", "relockweb minEvery",
+		"250 * time.Millisecond", "50 * time.Millisecond",
+		[]string{"TestBadOptionIsToldByEveryAnswer"},
+	},
+	{
+		"the list shows five holders of a lock", "relockweb fewOf",
+		"5", "50",
+		[]string{"TestAListShowsFiveHoldersOfALockAndCountsAll"},
+	},
+	{
+		"the numbers of the dashboard count all holders", "relockweb lockOf",
+		"HolderCount: len(info.Holders)", "HolderCount: min(len(info.Holders), some)",
+		[]string{"TestAListShowsFiveHoldersOfALockAndCountsAll"},
+	},
+	{
+		"a page shows a thousand locks", "relockweb site.listPage",
+		"l.Locks = l.Locks[:mostRows]", "",
+		[]string{"TestAListHasTenThousandLocksAndAPageAThousand"},
+	},
+	{
+		"a list says that there are more locks", "relockweb site.readList",
+		"l.More = true", "",
+		[]string{"TestAListHasTenThousandLocksAndAPageAThousand"},
+	},
+	{
+		"a list is in the order of its names", "relockweb site.readList",
+		"slices.SortFunc(l.Locks, $less)", "",
+		[]string{"TestPrefixFindsEveryNameInWhateverOrderRedisTellsOfThem"},
+	},
+	{
+		"a queue of nine is not marked", "relockweb longQueue",
+		"10", "9",
+		[]string{"TestWhatNeedsAttentionComesFirstAndIsMarked"},
+	},
+	{
+		"a hold of less than an hour is not marked", "relockweb longHeld",
+		"time.Hour", "59 * time.Minute",
+		[]string{"TestWhatNeedsAttentionComesFirstAndIsMarked"},
+	},
+	{
+		"without a script a page renews itself each ten seconds", "relockweb/static/layout.html",
+		`content="10"`, `content="25"`,
+		[]string{"TestPageRenewsItselfWithoutAScriptToo"},
+	},
+	{
+		"a writer in the order of arrival is one", "relockweb mode",
+		`|| kind == "fair rw"`, "",
+		[]string{"TestWritersAreToldApartWhateverTheirOrder"},
+	},
+	{
+		"a lock of which nothing is known is read within 400 ms", "relockweb restWithin",
+		"patience / 2", "patience * 3 / 4",
+		[]string{"TestLockOfWhichNothingIsKnownIsReadSoon"},
+	},
+	{
+		"after a read that failed Redis is asked again after 2 s", "relockweb retrySoon",
+		"2 * time.Second", "4 * time.Second",
+		[]string{"TestOldDataSayThatRedisIsSilent"},
+	},
 }
 
 // commandRules are those of the command.
