@@ -66,8 +66,21 @@ func (m *measures) observe(_ context.Context, o metric.Int64Observer) error {
 
 func (m *measures) hooks() relock.Hooks {
 	ctx := context.Background()
+	ended := func(e relock.Event) {
+		g := m.of(e)
+		m.count(e, g, -1)
+		if e.Err == nil {
+			m.lasted.Record(ctx, e.Held.Seconds(), g.released...)
+			return
+		}
+		outcome, kind := ofHold(e.Err)
+		m.lasted.Record(ctx, e.Held.Seconds(), g.with(outcome, kind))
+		if isLoss(e) {
+			m.lost.Add(ctx, 1, g.lost(kind, reason(e.Err)))
+		}
+	}
 	return relock.Hooks{
-		Waiting: func(ctx context.Context, e relock.Event) { m.of(e).add(ctx, m.waits, "") },
+		Waiting: func(ctx context.Context, e relock.Event) { m.waits.Add(ctx, 1, m.of(e).told) },
 		Acquired: func(ctx context.Context, e relock.Event) {
 			g := m.of(e)
 			m.waited.Record(ctx, e.Waited.Seconds(), g.acquired...)
@@ -78,28 +91,10 @@ func (m *measures) hooks() relock.Hooks {
 			outcome, kind := ofWait(e.Err)
 			m.waited.Record(ctx, e.Waited.Seconds(), m.of(e).with(outcome, kind))
 		},
-		Renewed:       func(e relock.Event) { m.of(e).add(ctx, m.renewed, "") },
-		RenewalFailed: func(e relock.Event) { m.of(e).add(ctx, m.failed, "") },
-		Released: func(e relock.Event) {
-			g := m.of(e)
-			m.count(e, g, -1)
-			if e.Err == nil {
-				m.lasted.Record(ctx, e.Held.Seconds(), g.released...)
-				return
-			}
-			outcome, kind := ofHold(e.Err)
-			m.lasted.Record(ctx, e.Held.Seconds(), g.with(outcome, kind))
-			if foundLost(e) {
-				m.lost.Add(ctx, 1, g.lost(kind, reason(e.Err)))
-			}
-		},
-		Lost: func(e relock.Event) {
-			g := m.of(e)
-			m.count(e, g, -1)
-			outcome, kind := ofHold(e.Err)
-			m.lasted.Record(ctx, e.Held.Seconds(), g.with(outcome, kind))
-			m.lost.Add(ctx, 1, g.lost(kind, reason(e.Err)))
-		},
+		Renewed:       func(e relock.Event) { m.renewed.Add(ctx, 1, m.of(e).told) },
+		RenewalFailed: func(e relock.Event) { m.failed.Add(ctx, 1, m.of(e).told) },
+		Released:      ended,
+		Lost:          ended,
 	}
 }
 
@@ -156,10 +151,10 @@ func reason(err error) loss.Reason {
 	return loss.Of(err)
 }
 
-// foundLost reports whether a release was the first to find its hold lost: the Lost hook is not called for
-// that hold.
-func foundLost(released relock.Event) bool {
-	outcome, _ := ofHold(released.Err)
+// isLoss reports whether the hold of the event was lost. Released is called for a hold too whose release was the first
+// to find it lost, and Lost is not.
+func isLoss(ended relock.Event) bool {
+	outcome, _ := ofHold(ended.Err)
 	return outcome == "lost"
 }
 
@@ -232,14 +227,6 @@ func (g *group) with(outcome, failure string) metric.MeasurementOption {
 func (g *group) lost(failure string, r loss.Reason) metric.MeasurementOption {
 	attrs := append(slices.Clone(g.attrs), attribute.String("error.type", failure), attribute.String("relock.lock.reason", string(r)))
 	return metric.WithAttributeSet(attribute.NewSet(attrs...))
-}
-
-func (g *group) add(ctx context.Context, to metric.Int64Counter, failure string) {
-	if failure == "" {
-		to.Add(ctx, 1, g.told)
-		return
-	}
-	to.Add(ctx, 1, g.with("", failure))
 }
 
 func mode(read bool) string {

@@ -62,8 +62,8 @@ func (s *spans) hooks() relock.Hooks {
 				s.live[keyOf(e)] = newest
 			}
 		},
-		Released: func(e relock.Event) { s.ended(e, foundLost(e)) },
-		Lost:     func(e relock.Event) { s.ended(e, true) },
+		Released: s.ended,
+		Lost:     s.ended,
 	}
 }
 
@@ -101,7 +101,7 @@ func (s *spans) asked(ctx context.Context, e relock.Event) {
 }
 
 // ended creates the span of a hold that has ended.
-func (s *spans) ended(e relock.Event, lost bool) {
+func (s *spans) ended(e relock.Event) {
 	o, known := s.take(e)
 	if !known || o.parent == nil || e.Err == nil && e.Held < s.from {
 		return
@@ -116,7 +116,7 @@ func (s *spans) ended(e relock.Event, lost bool) {
 		outcome, kind := ofHold(e.Err)
 		fail(span, e.Err, outcome, kind)
 	}
-	if lost {
+	if isLoss(e) {
 		span.AddEvent("relock.lost", trace.WithTimestamp(now))
 	}
 	span.End(trace.WithTimestamp(now))

@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -175,6 +174,6 @@ func guarded(h http.Handler) http.Handler {
 // broken answers every request with the error.
 func broken(err error) http.Handler {
 	return guarded(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "relockweb: "+strings.TrimPrefix(err.Error(), "relockweb: "), http.StatusInternalServerError)
+		http.Error(w, "relockweb: "+err.Error(), http.StatusInternalServerError)
 	}))
 }

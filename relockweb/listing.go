@@ -105,7 +105,9 @@ func (s *site) readList(ctx context.Context, _ string, last *listing) (_ *listin
 			if info.Name == "" && ctx.Err() != nil && silent < time.Second {
 				err = errTooMany
 			}
-			l.Problems = complain(l.Problems, err)
+			if len(l.Problems) < mostProblems {
+				l.Problems = append(l.Problems, err.Error())
+			}
 			continue
 		}
 		if len(l.Locks) == mostLocks {
@@ -175,13 +177,6 @@ func (s *site) readLock(ctx context.Context, name string, last *detail) (_ *deta
 	}
 	remember([]lock{d.Lock}, []lock{last.Lock})
 	return d, worked, true
-}
-
-func complain(problems []string, err error) []string {
-	if len(problems) == mostProblems {
-		return problems
-	}
-	return append(problems, err.Error())
 }
 
 // lockOf makes a lock with at most some of the holders.

@@ -43,11 +43,6 @@ func (fs *flags) BoolVar(p *bool, name string, value bool, usage string) {
 	fs.FlagSet.BoolVar(p, name, value, usage)
 }
 
-func (fs *flags) IntVar(p *int, name string, value int, usage string) {
-	fs.order = append(fs.order, name)
-	fs.FlagSet.IntVar(p, name, value, usage)
-}
-
 func (fs *flags) Func(name, usage string, fn func(string) error) {
 	fs.order = append(fs.order, name)
 	fs.FlagSet.Func(name, usage, fn)

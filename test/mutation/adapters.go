@@ -14,7 +14,7 @@ var adapterRules = []Rule{
 	},
 	{
 		"otel: a loss that a release finds is counted", "otelrelock measures.hooks",
-		"if foundLost(e) {", "if false {",
+		"if isLoss(e) {", "if false {",
 		[]string{"TestLossIsCountedOnceWhoeverFindsIt"},
 	},
 	{
