@@ -37,10 +37,6 @@ func (t *Transport) probe(key string) {
 // probeServer is probe for a server. If another one of its Cluster has the key, the answer is MOVED, which will do.
 func (t *Transport) probeServer(name string, at server, key string) {
 	stats := at.PoolStats()
-	alone, piped := int(stats.IdleConns), 0
-	if stats.PipelineStats != nil {
-		piped = int(stats.PipelineStats.IdleConns)
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.probed[name] != nil || t.closing {
@@ -49,34 +45,42 @@ func (t *Transport) probeServer(name string, at server, key string) {
 	p := &probing{began: time.Now(), answered: make(chan struct{})}
 	t.probed[name] = p
 	t.spawn(func() {
-		t.runProbe(p, at, key, max(alone, 1), piped)
+		t.runProbe(p, at, stats, key)
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		delete(t.probed, name)
 	})
 }
 
-// runProbe probes as many connections of the pool as alone says, and piped connections of the pool for pipelines.
-func (t *Transport) runProbe(p *probing, at server, key string, alone, piped int) {
+// runProbe probes the connections that stats says are idle, and at least one.
+func (t *Transport) runProbe(p *probing, at server, stats *redis.PoolStats, key string) {
 	ctx, cancel := context.WithTimeout(t.life, openingLimit)
 	defer cancel()
 	answered := sync.OnceFunc(func() { close(p.answered) })
 	defer answered()
 	question := func() redis.Cmder { return once{redis.NewCmd(ctx, evalsha, noScript, 1, key)} }
+	onIdle(ctx, at, stats, 1, question, func(err error) {
+		if unknownScript(err) {
+			answered()
+		}
+	})
+}
+
+// onIdle runs a command on each connection that stats says is idle in the client's pools, on all at once. On the pool
+// for single commands it runs at least as many as least says, and calls told with the error of each.
+func onIdle(ctx context.Context, at server, stats *redis.PoolStats, least int, command func() redis.Cmder, told func(error)) {
 	var wg sync.WaitGroup
-	for range alone {
-		wg.Go(func() {
-			if unknownScript(at.Process(ctx, question())) {
-				answered()
-			}
-		})
+	for range max(int(stats.IdleConns), least) {
+		wg.Go(func() { told(at.Process(ctx, command())) })
 	}
-	for range piped {
-		wg.Go(func() {
-			p := at.Pipeline()
-			_ = p.Process(ctx, question()) // only queues
-			_, _ = p.Exec(ctx)
-		})
+	if stats.PipelineStats != nil {
+		for range stats.PipelineStats.IdleConns {
+			wg.Go(func() {
+				p := at.Pipeline()
+				_ = p.Process(ctx, command()) // only queues
+				_, _ = p.Exec(ctx)
+			})
+		}
 	}
 	wg.Wait()
 }

@@ -38,12 +38,12 @@ type Transport struct {
 	life context.Context // of background work that no call waits for; ends when Wait begins
 	end  context.CancelFunc
 
-	mu      sync.Mutex           // guards the following fields
-	probed  map[string]*probing  // by server
-	retired map[string]time.Time // by server: when its idle connections were last closed
-	closing bool                 // Wait has been called: no background work begins any more
-	working int                  // goroutines
-	idle    sync.Cond            // working has become 0; its lock is mu
+	mu      sync.Mutex          // guards the following fields
+	probed  map[string]*probing // by server
+	retired map[string]bool     // by server: its idle connections are being closed, or have just been
+	closing bool                // Wait has been called: no background work begins any more
+	working int                 // goroutines
+	idle    sync.Cond           // working has become 0; its lock is mu
 }
 
 // Call is one run of a script. It has a key. Keys and Args must not change until Wait has returned, because a command may
@@ -66,7 +66,7 @@ type Result struct {
 
 // New returns a Transport over rdb. It does no I/O.
 func New(rdb redis.UniversalClient) *Transport {
-	t := &Transport{rdb: rdb, probed: make(map[string]*probing)}
+	t := &Transport{rdb: rdb, probed: make(map[string]*probing), retired: make(map[string]bool)}
 	switch c := rdb.(type) {
 	case server:
 		t.single, t.plain = c, c.Options().TLSConfig == nil

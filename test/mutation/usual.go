@@ -141,7 +141,7 @@ var usualRules = []Rule{
 	},
 	{
 		"the idle connections of the client to a server that takes no writes are closed", "internal/transport closeIdle",
-		"for range stats.IdleConns {", "for range 0 * stats.IdleConns {",
+		"onIdle(ctx, at, at.PoolStats(), 0, command, func(error) {})", "_ = command",
 		[]string{"TestLocksFollowAnAddressThatLeavesAPrimaryWithoutReplicas"},
 	},
 	{
