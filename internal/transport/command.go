@@ -109,7 +109,7 @@ func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
 // pipeline sends calls in one pipeline, and the text of the scripts that the server did not know in a second one.
 func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls []Call) []Result {
 	began := time.Now()
-	return withTexts(calls, func(verb string, calls []Call) []Result {
+	results := withTexts(calls, func(verb string, calls []Call) []Result {
 		results, left := runDetached(t, ctx, timeLeft(timeout, time.Since(began)), func(ctx context.Context) []Result {
 			return exchange(ctx, t.rdb, nil, false, verb, calls)
 		})
@@ -121,6 +121,13 @@ func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls [
 		}
 		return results
 	})
+	for i, r := range results {
+		if r.Err == nil {
+			t.succeeded(t.source)
+		}
+		results[i].Err = t.failed(&calls[i], r.Err)
+	}
+	return results
 }
 
 func result(c *Call, a answer) Result {

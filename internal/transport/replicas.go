@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -81,50 +80,24 @@ type acks struct {
 // A node has pipelines that stay on one connection.
 type node interface{ Pipeline() redis.Pipeliner }
 
+// runAcked runs calls on the servers that have their keys. If that is not known for a call, its result is the error.
 func (t *Transport) runAcked(ctx context.Context, w *acks, calls []Call) []Result {
-	results := make([]Result, len(calls))
-	parts := t.parts(ctx, calls, results)
-	var wg sync.WaitGroup
-	for _, p := range parts {
-		own := make([]Call, len(p.calls))
-		for n, i := range p.calls {
-			own[n] = calls[i]
-		}
-		wg.Go(func() { // in parallel, because each waits for its replicas
-			for n, r := range t.runAckedOn(ctx, p.at, w, own) {
-				results[p.calls[n]] = r
-			}
-		})
+	if t.many == nil {
+		return t.runAckedOn(ctx, t.rdb, w, calls)
 	}
-	wg.Wait()
-	return results
-}
-
-// A part is the calls for one server, by index.
-type part struct {
-	at    node
-	calls []int
-}
-
-// parts groups calls by the server that has their keys. If that is not known for a call, its result gets the error.
-func (t *Transport) parts(ctx context.Context, calls []Call, results []Result) map[string]*part {
-	parts := make(map[string]*part)
+	parts, unknown := make(map[*redis.Client][]int), make(map[int]error)
 	for i, c := range calls {
-		name, at := "", node(t.rdb)
-		if t.many != nil {
-			master, err := t.many.MasterForKey(ctx, c.Keys[0])
-			if err != nil {
-				results[i].Err = inScript(&c, forCaller(fmt.Errorf("%w: %w", errNotSent, err)))
-				continue
-			}
-			name, at = master.Options().Addr, master
+		if master, err := t.many.MasterForKey(ctx, c.Keys[0]); err == nil {
+			parts[master] = append(parts[master], i)
+		} else {
+			unknown[i] = inScript(&c, forCaller(fmt.Errorf("%w: %w", errNotSent, err)))
 		}
-		if parts[name] == nil {
-			parts[name] = &part{at: at}
-		}
-		parts[name].calls = append(parts[name].calls, i)
 	}
-	return parts
+	results := inParts(calls, parts, func(at *redis.Client, own []Call) []Result { return t.runAckedOn(ctx, at, w, own) })
+	for i, err := range unknown {
+		results[i].Err = err
+	}
+	return results
 }
 
 // runAckedOn runs calls on one server, and follows its redirections together with WAIT. A Cluster client would follow

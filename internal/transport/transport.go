@@ -230,30 +230,37 @@ func (t *Transport) noteRTT(took time.Duration) {
 // of calls. A call that fails does not fail the others. DoAll returns when Do would. Then each call without an answer
 // has an error, and may have run.
 func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Call) []Result {
-	results := make([]Result, len(calls))
 	parts := make(map[string][]int) // calls by server, so that one that hangs delays only its own
 	for i := range calls {
 		server, _, _ := t.nodeOf(calls[i].Keys[0])
 		parts[server] = append(parts[server], i)
 	}
-	var wg sync.WaitGroup
-	for _, part := range parts {
-		if len(part) == 1 || t.sourceFor(&calls[part[0]]).poolBusy() {
-			for _, i := range part {
-				wg.Go(func() { results[i].Reply, results[i].Err = t.Do(ctx, timeout, calls[i]) })
-			}
-			continue
+	return inParts(calls, parts, func(_ string, own []Call) []Result {
+		if len(own) > 1 && !t.sourceFor(&own[0]).poolBusy() {
+			return t.pipeline(ctx, timeout, own)
 		}
+		results := make([]Result, len(own))
+		var wg sync.WaitGroup
+		for i := range own {
+			wg.Go(func() { results[i].Reply, results[i].Err = t.Do(ctx, timeout, own[i]) })
+		}
+		wg.Wait()
+		return results
+	})
+}
+
+// inParts runs all parts of the calls at the same time. A part is given by the indexes of its calls. inParts returns the
+// results in the order of calls.
+func inParts[K comparable](calls []Call, parts map[K][]int, run func(of K, own []Call) []Result) []Result {
+	results := make([]Result, len(calls))
+	var wg sync.WaitGroup
+	for of, part := range parts {
 		own := make([]Call, len(part))
 		for n, i := range part {
 			own[n] = calls[i]
 		}
 		wg.Go(func() {
-			for n, r := range t.pipeline(ctx, timeout, own) {
-				if r.Err == nil {
-					t.succeeded(t.source)
-				}
-				r.Err = t.failed(&own[n], r.Err)
+			for n, r := range run(of, own) {
 				results[part[n]] = r
 			}
 		})

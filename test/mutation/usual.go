@@ -316,12 +316,12 @@ var usualRules = []Rule{
 	},
 	{
 		"holds are renewed though the client has no connection to spare", "internal/transport Transport.DoAll",
-		"|| t.sourceFor(&calls[part[0]]).poolBusy() {", "{",
+		"&& !t.sourceFor(&own[0]).poolBusy() {", "{",
 		[]string{"TestHoldsAreRenewedThoughTheClusterClientHasNoConnectionToSpare"},
 	},
 	{
 		"a call that is alone needs no connection of the client's", "internal/transport Transport.DoAll",
-		"len(part) == 1 || ", "",
+		"len(own) > 1 && ", "",
 		[]string{"TestCredentialsMayTakeLongerThanATry"},
 	},
 	{
