@@ -150,11 +150,14 @@ func exchange(ctx context.Context, at node, w *acks, asking bool, verb string, c
 		wait = once{redis.NewCmd(ctx, "wait", w.replicas, w.wait.Milliseconds())}
 		_ = p.Process(ctx, wait)
 	}
-	// The pipeline's error only counts for a command that has neither a reply nor an error.
 	_, err := p.Exec(ctx)
 	results := make([]Result, len(calls))
 	for i, c := range calls {
-		results[i] = result(&c, answerOf(cmds[i], err))
+		val, failed := cmds[i].Result()
+		if failed == nil && val == nil {
+			failed = err // if the handshake of a connection fails, go-redis sets no error on the commands of a pipeline
+		}
+		results[i] = result(&c, val, failed)
 		if w == nil || results[i].Err != nil {
 			continue
 		}
