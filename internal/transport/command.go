@@ -95,8 +95,11 @@ func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
 	if w == nil {
 		return t.rdb.Process(ctx, cmd)
 	}
-	p := &passage{sharing: w}
-	defer p.end()
+	p := &passage{sharing: *w} // a copy, because a hook may go on with it after the call has ended
+	defer func() {
+		p.end()
+		w.failure = p.sharing.failure
+	}()
 	return w.s.source.hooked.Process(ctx, &sharedCmd{cmd, p})
 }
 

@@ -25,7 +25,6 @@ type stream struct {
 	made     time.Time
 	poolLost uint32        // how many connections the client's pool had lost when the dial began
 	free     sync.Pool     // of *flight
-	shared   sync.Pool     // of *sharing
 	toWrite  chan struct{} // cap 1: tells the writer that the queue is not empty
 	toRead   chan struct{} // cap 1: tells the reader that it has to read
 	closed   chan struct{} // ends the goroutines; closed when conn is about to be

@@ -99,7 +99,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 		return nil, inScript(&c, notSent(ctx))
 	}
 	o := t.sourceFor(&c)
-	var w *sharing
+	var w sharing
 	var waited time.Duration
 	var err error
 	if !c.Apart || o.poolBusy() {
@@ -109,8 +109,8 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	switch {
 	case err != nil:
 		r.Err = inScript(&c, err)
-	case w != nil:
-		r = t.doShared(ctx, w, &c) // a pointer keeps stacks small: garbage collection scans those of all who wait
+	case w.s != nil:
+		r = t.doShared(ctx, &w, &c) // a pointer keeps stacks small: garbage collection scans those of all who wait
 	default:
 		r = t.pooled(ctx, timeLeft(timeout, waited), o, &c)
 	}
