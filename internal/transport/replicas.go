@@ -17,8 +17,8 @@ import (
 // a Cluster there is one pipeline for each primary. If WAIT fails, every call before it returns an error, though its
 // script has run.
 func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas int, wait time.Duration, calls ...Call) []Result {
-	results, err := runDetached(t, ctx, timeout, func(ctx context.Context) []Result {
-		return t.runAcked(ctx, &acks{replicas, wait}, calls)
+	results, err := runDetached(t, ctx, timeout, func(ctx context.Context) ([]Result, error) {
+		return t.runAcked(ctx, &acks{replicas, wait}, calls), nil
 	})
 	if err != nil {
 		results = make([]Result, len(calls))
@@ -43,29 +43,36 @@ func (t *Transport) ReadTimeout() time.Duration {
 	return 0
 }
 
-// runDetached runs fn on a goroutine and returns its result, or an error once ctx ends or timeout has passed. Then fn
+// runDetached runs fn on a goroutine and returns its results, or an error once ctx ends or timeout has passed. Then fn
 // goes on alone, bounded by the client's own timeouts. Its context has the values of ctx. It does not have the deadline
 // of ctx, which would make some clients drop a good connection. It ends when runDetached returns, so that a command that
 // still waits for a connection is never sent.
-func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration, fn func(context.Context) T) (v T, err error) { //nolint:revive // a method has no parameters of type
+func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration, fn func(context.Context) (T, error)) (v T, err error) { //nolint:revive // a method has no parameters of type
 	if ctx.Err() != nil {
 		return v, notSent(ctx)
 	}
 	run, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	reply := make(chan T, 1) // fn's goroutine must end even if nobody receives
+	type results struct {
+		v   T
+		err error
+	}
+	reply := make(chan results, 1) // fn's goroutine must end even if nobody receives
 	t.mu.Lock()
-	t.spawn(func() { reply <- fn(run) })
+	t.spawn(func() {
+		v, err := fn(run)
+		reply <- results{v, err}
+	})
 	t.mu.Unlock()
 	select {
-	case v = <-reply:
-		return v, nil
+	case r := <-reply:
+		return r.v, r.err
 	case <-ctx.Done():
 	case <-run.Done():
 	}
 	select {
-	case v := <-reply: // select chose at random: a known outcome is worth more
-		return v, nil
+	case r := <-reply: // select chose at random: a known outcome is worth more
+		return r.v, r.err
 	default:
 	}
 	return v, leaveError(ctx, true)

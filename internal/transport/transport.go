@@ -197,7 +197,7 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *stream
 	}
 	began = time.Now()
 	own := *c // the goroutine may outlive the caller's
-	r, err := runDetached(t, ctx, timeout, func(ctx context.Context) Result { return t.run(ctx, nil, &own) })
+	r, err := runDetached(t, ctx, timeout, func(ctx context.Context) (Result, error) { return t.run(ctx, nil, &own), nil })
 	switch {
 	case err != nil:
 		r.Err = inScript(c, err)

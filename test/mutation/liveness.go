@@ -251,7 +251,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a SCAN that is not answered has the connections asked", "internal/transport Transport.Scan",
-		"t.probeServer(at.Addr, node, pattern)", "_ = node",
+		"t.probeServer(at.Addr, at.rdb, pattern)", "_ = 0",
 		[]string{"TestF18LocksAreListedThoughConnectionsAreDead"},
 	},
 	{
