@@ -121,7 +121,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 		h.Weight = int(cur.Within("weight", 0, maxCount))
 		info.Holders = append(info.Holders, h)
 	}
-	return info, cur.Err()
+	return info, cur.End()
 }
 
 // Waiters asks who waits: at most size entries of the queue, behind the place last where the previous page ended, or 0.
@@ -149,7 +149,7 @@ func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 		w.Client = cur.Str("client")
 		page = append(page, w)
 	}
-	return page, last, cur.Err()
+	return page, last, cur.End()
 }
 
 // Force ends the grant that an owner has under a token. after is where a previous call stopped, or 0. For the owner ""
@@ -169,7 +169,7 @@ func DecodeForce(raw []any) (removed, more bool, after int64, err error) {
 	cur.Int("now")
 	more = cur.Int("more") == 1
 	after = cur.Int("after")
-	return removed, more, after, cur.Err()
+	return removed, more, after, cur.End()
 }
 
 // Introduce stores the label of the client under the key at, for the time life.
