@@ -94,7 +94,7 @@ func New(cfg Config) *Inbox {
 func (b *Inbox) Ready(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
-			return b.gaveUp(err)
+			return err
 		}
 		if b.Up() {
 			return nil
@@ -113,17 +113,6 @@ func (b *Inbox) Ready(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-}
-
-// gaveUp adds the last failure of the subscription to err, the end of a wait.
-func (b *Inbox) gaveUp(err error) error {
-	b.mu.Lock()
-	last := b.last
-	b.mu.Unlock()
-	if last == nil {
-		return fmt.Errorf("waiting for the inbox: %w", err)
-	}
-	return fmt.Errorf("waiting for the inbox: %w (last attempt: %v)", err, last)
 }
 
 // startAndWatch starts the subscription on the first call. It returns the channel that is closed when the state changes.
