@@ -205,7 +205,6 @@ func (e *Encoder) identity(nonce, owner string, p room.Permits) (whole, field st
 // A Session names a session in a call.
 type Session struct {
 	Hash    string // the lock's key
-	Queue   string // the queue's key if several sessions may hold; else ""
 	Nonce   string
 	Owner   string
 	Permits room.Permits // of a semaphore
