@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +43,7 @@ type Config struct {
 	// Failed, if not nil, is called when an attempt, or a link that was only just made, has failed. It is called for the
 	// first failure of an outage, and then in intervals that double up to an hour.
 	Failed func(err error)
-	// Spread returns a duration from 0 up to the given one. If Spread is nil, it is random.
+	// Spread returns a random duration from 0 up to the given one.
 	Spread func(time.Duration) time.Duration
 }
 
@@ -70,9 +69,6 @@ type Inbox struct {
 
 // New returns an Inbox. It starts nothing: the first [Inbox.Ready] or [Inbox.Start] does.
 func New(cfg Config) *Inbox {
-	if cfg.Spread == nil {
-		cfg.Spread = func(d time.Duration) time.Duration { return rand.N(d) }
-	}
 	b := &Inbox{
 		cfg:       cfg,
 		base:      time.Now(),
