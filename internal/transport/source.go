@@ -30,9 +30,9 @@ type streamSource struct {
 	sentinel bool           // the client finds its server by Sentinel
 	running  sync.WaitGroup // goroutines of openings, and of streams that are being closed
 
-	mu           sync.Mutex    // guards the following fields
-	opening      []*opening    // dials in progress, the newest last
-	changed      chan struct{} // closed and replaced when an opening ends
+	opening atomic.Pointer[opening] // the dial in progress; set under mu
+
+	mu           sync.Mutex // guards the following fields
 	noDialBefore time.Time
 	closed       bool // no dial begins any more
 	awaited      bool // running is waited for, so nothing is added to it
@@ -100,11 +100,11 @@ func (o *streamSource) join(ctx context.Context, timeout time.Duration) (w shari
 		return w, 0, nil
 	}
 	// A client without connections is closed, and must say so itself, or is used for the first time.
-	if o.stream.Load() != nil || o.rdb.PoolStats().TotalConns == 0 && !o.connecting() {
+	if o.stream.Load() != nil || o.rdb.PoolStats().TotalConns == 0 && o.opening.Load() == nil {
 		return w, 0, nil
 	}
 	began := time.Now()
-	o.connect(timeout)
+	o.connect()
 	err = o.await(ctx, timeout)
 	if waited = time.Since(began); err != nil {
 		return w, waited, err
@@ -188,7 +188,7 @@ func (o *streamSource) tryJoin(timeout time.Duration) (none sharing) {
 	return sharing{s: s, until: now.Add(timeout), timeout: timeout}
 }
 
-// close lets no new stream be made, ends dials, and waits for their goroutines and for those of streams that have ended.
+// close lets no new stream be made, ends a dial, and waits for its goroutine and for those of streams that have ended.
 // It does not wait for a stream that a call still uses, because that may be in a hook: the last call closes it.
 func (o *streamSource) close() {
 	if o == nil {
@@ -196,7 +196,7 @@ func (o *streamSource) close() {
 	}
 	o.mu.Lock()
 	o.closed = true
-	for _, p := range o.opening {
+	if p := o.opening.Load(); p != nil {
 		p.end()
 	}
 	o.mu.Unlock()

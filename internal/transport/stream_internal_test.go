@@ -262,8 +262,8 @@ func (deaf) SetDeadline(time.Time) error { return errors.ErrUnsupported }
 func TestConnectionsWithoutDeadlinesAreNotShared(t *testing.T) {
 	here, there := net.Pipe()
 	defer func() { _ = there.Close() }()
-	o := &streamSource{changed: make(chan struct{})}
-	p := &opening{source: o, taken: true, end: func() {}}
+	o := &streamSource{}
+	p := &opening{source: o, taken: true, end: func() {}, over: make(chan struct{})}
 	p.conn = &holdable{Conn: deaf{here}, p: p}
 	o.opened(p)
 	if o.stream.Load() != nil || !o.closed {

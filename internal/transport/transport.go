@@ -192,7 +192,7 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *stream
 	if o != nil && o.stream.Load() == nil && !o.slow.Load() {
 		// If this takes long, the client is probably dialling. A dial for a stream then outlasts this call's timeout, so
 		// that a later try finds a connection.
-		ready := time.AfterFunc(stall, func() { o.connect(timeout) })
+		ready := time.AfterFunc(stall, o.connect)
 		defer ready.Stop()
 	}
 	began = time.Now()

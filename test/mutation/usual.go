@@ -296,12 +296,12 @@ var usualRules = []Rule{
 	},
 	{
 		"connecting is not part of a try", "internal/transport streamSource.connect",
-		"context.WithTimeout(context.Background(), openingLimit)", "context.WithTimeout(context.Background(), min(again, openingLimit))",
+		"context.WithTimeout(context.Background(), openingLimit)", "context.WithTimeout(context.Background(), min(stall, openingLimit))",
 		[]string{"TestALockInAFarRedisCostsItsConnectionAndItsRoundTrips", "TestCredentialsMayTakeLongerThanATry"},
 	},
 	{
 		"a connection is made from the first call on that has to wait", "internal/transport Transport.pooled",
-		"func() { o.connect(timeout) }", "func() {}",
+		"time.AfterFunc(stall, o.connect)", "time.AfterFunc(stall, func() {})",
 		[]string{"TestALockInAFarRedisCostsItsConnectionAndItsRoundTrips"},
 	},
 	{
@@ -311,7 +311,7 @@ var usualRules = []Rule{
 	},
 	{
 		"one call waits for a connection that hangs", "internal/transport streamSource.await",
-		"first.gaveUpOn.Store(true)", "_ = first",
+		"p.gaveUpOn.Store(true)", "_ = p",
 		[]string{"TestDialThatHangsIsNotTriedByEachCall"},
 	},
 	{
