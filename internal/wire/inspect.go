@@ -45,11 +45,10 @@ func (e *Encoder) Permit(keys key.Keys, inbox, shard string, inFull bool) transp
 
 // A PermitReply says what is missing. Without it, a script could be refused halfway, and leave what it wrote before.
 type PermitReply struct {
-	Refused   []string // commands and channels
-	Sharded   string   // the error to PUBLISH, if SPUBLISH would work; else ""
-	Unsharded bool     // the server has no sharded pub/sub
-	Old       bool     // the server is too old
-	Version   string   // of a server that is too old
+	Refused []string // commands and channels
+	Sharded string   // the error to PUBLISH, if SPUBLISH would work; else ""
+	Old     bool     // the server is too old
+	Version string   // of a server that is too old
 }
 
 // DecodePermit reads the answer to Permit. It stops at what it cannot read.
@@ -58,9 +57,6 @@ func DecodePermit(raw []any) (reply PermitReply) {
 		switch name := cur.Str("refused"); name {
 		case "sharded":
 			reply.Sharded = cur.Str("words")
-		case "unknown":
-			reply.Unsharded = true
-			return reply
 		case "old":
 			reply.Old, reply.Version = true, cur.Str("version")
 			return reply
