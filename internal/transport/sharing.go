@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,8 +28,6 @@ func (c *sharing) send(ctx context.Context, cmd rawCmd) (any, error) {
 	case ctx.Err() != nil:
 		c.failure = notSent(ctx)
 		return nil, c.failure
-	case !encodable(cmd.args):
-		return nil, fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
 	}
 	r, again := c.s.send(ctx, c.until, cmd)
 	if again {
