@@ -31,20 +31,12 @@ func (discard) MarshalBinary() ([]byte, error) { return nil, errMoved }
 // retireIdle closes the idle connections to the server of a key, after that server has answered that it accepts no
 // writes. It does nothing if that was done within retireInterval. It does not wait.
 func (t *Transport) retireIdle(key string) {
-	name, at, ok := t.nodeOf(key)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !ok || t.closing || t.retired[name] {
-		return
+	if name, at, ok := t.nodeOf(key); ok {
+		t.alone(t.retired, name, func() {
+			closeIdle(t.life, at)
+			ending.Pause(t.life, nil, retireInterval)
+		})
 	}
-	t.retired[name] = true
-	t.spawn(func() {
-		closeIdle(t.life, at)
-		ending.Pause(t.life, nil, retireInterval)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.retired, name)
-	})
 }
 
 // closeIdle closes the connections that are idle now. If a call takes one meanwhile, go-redis dials another one, and
@@ -54,5 +46,5 @@ func closeIdle(ctx context.Context, at server) {
 		at = c.WithTimeout(c.Options().ReadTimeout) // the same pool without the hooks, which must not see these commands
 	}
 	command := func() redis.Cmder { return once{redis.NewCmd(ctx, evalsha, discard{})} }
-	onIdle(ctx, at, at.PoolStats(), 0, command, func(error) {})
+	onIdle(ctx, at, at.PoolStats(), 0, command)
 }

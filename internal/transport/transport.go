@@ -38,12 +38,12 @@ type Transport struct {
 	life context.Context // of background work that no call waits for; ends when Wait begins
 	end  context.CancelFunc
 
-	mu      sync.Mutex          // guards the following fields
-	probed  map[string]*probing // by server
-	retired map[string]bool     // by server: its idle connections are being closed, or have just been
-	closing bool                // Wait has been called: no background work begins any more
-	working int                 // goroutines
-	idle    sync.Cond           // working has become 0; its lock is mu
+	mu      sync.Mutex      // guards the following fields
+	probed  map[string]bool // by server: its idle connections are being probed
+	retired map[string]bool // by server: its idle connections are being closed, or have just been
+	closing bool            // Wait has been called: no background work begins any more
+	working int             // goroutines
+	idle    sync.Cond       // working has become 0; its lock is mu
 }
 
 // Call is one run of a script. It has a key. Keys and Args must not change until Wait has returned, because a command may
@@ -66,7 +66,7 @@ type Result struct {
 
 // New returns a Transport over rdb. It does no I/O.
 func New(rdb redis.UniversalClient) *Transport {
-	t := &Transport{rdb: rdb, probed: make(map[string]*probing), retired: make(map[string]bool)}
+	t := &Transport{rdb: rdb, probed: make(map[string]bool), retired: make(map[string]bool)}
 	switch c := rdb.(type) {
 	case server:
 		t.single, t.plain = c, c.Options().TLSConfig == nil
@@ -183,19 +183,13 @@ func timeLeft(timeout, spent time.Duration) time.Duration { return max(timeout-s
 
 // pooled sends a call on a connection of the client's pool. o is the source of streams to the call's server, or nil.
 func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *streamSource, c *Call) Result {
-	server, _, known := t.nodeOf(c.Keys[0])
-	began := time.Now()
-	if err := t.awaitProbe(ctx, timeout, server, known); err != nil {
-		return Result{Err: inScript(c, err)}
-	}
-	timeout = timeLeft(timeout, time.Since(began))
 	if o != nil && o.stream.Load() == nil && !o.slow.Load() {
 		// If this takes long, the client is probably dialling. A dial for a stream then outlasts this call's timeout, so
 		// that a later try finds a connection.
 		ready := time.AfterFunc(stall, o.connect)
 		defer ready.Stop()
 	}
-	began = time.Now()
+	began := time.Now()
 	own := *c // the goroutine may outlive the caller's
 	r, err := runDetached(t, ctx, timeout, func(ctx context.Context) (Result, error) { return t.run(ctx, nil, &own), nil })
 	switch {

@@ -141,7 +141,7 @@ var usualRules = []Rule{
 	},
 	{
 		"the idle connections of the client to a server that takes no writes are closed", "internal/transport closeIdle",
-		"onIdle(ctx, at, at.PoolStats(), 0, command, func(error) {})", "_ = command",
+		"onIdle(ctx, at, at.PoolStats(), 0, command)", "_ = command",
 		[]string{"TestLocksFollowAnAddressThatLeavesAPrimaryWithoutReplicas"},
 	},
 	{
