@@ -74,9 +74,6 @@ type Journal struct {
 	fails     int  // consecutive rounds with an error
 }
 
-// New returns an empty journal.
-func New(c Config) *Journal { return &Journal{Config: c} }
-
 // Remembers reports whether the journal watches over releases, which needs a timer. It needs Mu.
 func (j *Journal) Remembers() bool { return j.on || j.released != nil }
 
