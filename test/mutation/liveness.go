@@ -15,8 +15,8 @@ var Liveness = []Rule{
 		[]string{"TestF12HolderReleasesWhileItsSlotMigrates"},
 	},
 	{
-		"a renewal declares one key", ". acquisition.session",
-		"if several { s.Queue", "if true { s.Queue",
+		"a renewal declares one key", ". acquisition.statementCall",
+		"if st.Several {", "if true {",
 		[]string{"TestF12HolderRenewsAndReentersWhileItsSlotMigrates"},
 	},
 	{
