@@ -56,13 +56,9 @@ func (a *acquisition) owner() string {
 	return string(strconv.AppendInt(text, a.number, 36))
 }
 
-// session returns what a statement needs to identify the acquisition in Redis, and if several hold, the queue.
-func (a *acquisition) session(several bool) wire.Session {
-	s := wire.Session{Hash: a.keeper.hash, Nonce: a.nonce.String(), Owner: a.owner(), Permits: a.Terms.Permits}
-	if several {
-		s.Queue = a.keeper.keys().Queue
-	}
-	return s
+// session returns what a statement needs to identify the acquisition in Redis.
+func (a *acquisition) session() wire.Session {
+	return wire.Session{Hash: a.keeper.hash, Nonce: a.nonce.String(), Owner: a.owner(), Permits: a.Terms.Permits}
 }
 
 // waitOver returns a channel that is closed when the acquisition stops waiting, or already if it does not wait.
@@ -269,11 +265,15 @@ func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (mo
 
 // statementCall returns the command for a statement.
 func (a *acquisition) statementCall(st *room.Statement) transport.Call {
-	c, s := a.keeper.c, a.session(st.Several)
+	c, s := a.keeper.c, a.session()
 	if st.Said.Opens {
 		return c.wire.Downgrade(a.keeper.keys(), s, st.Said.Op, st.Said.Counts, st.Lease)
 	}
-	return c.wire.Hold(s, st.Said.Op, st.Said.Counts, st.Lease)
+	call := c.wire.Renew(st.Lease, []wire.Renewal{{Session: s, Op: st.Said.Op, Writes: st.Said.Writes, Reads: st.Said.Reads}})
+	if st.Several { // then the script needs the queue
+		call.Keys = append(call.Keys, a.keeper.keys().Queue)
+	}
+	return call
 }
 
 // stated processes the reply to a statement that acks replicas have acknowledged. more says that another

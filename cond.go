@@ -159,7 +159,7 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	if !writes { // Redis would only say that the owner does not hold, though the read hold is live
 		return fmt.Errorf("%w for writing, which a condition needs", ErrNotHeld)
 	}
-	call, began := k.c.wire.Signal(k.keys(), a.session(false), number, c.name, most), k.c.clock.Now()
+	call, began := k.c.wire.Signal(k.keys(), a.session(), number, c.name, most), k.c.clock.Now()
 	held := false
 	err := transport.Try(ctx, k.c.ctx.Done(), func() (again bool, err error) {
 		raw, err := k.c.transport.Do(ctx, trust.Attempt(a.Terms.TTL), call)

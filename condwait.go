@@ -108,7 +108,7 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	patient, cancel := w.outlast(ctx)
 	defer cancel()
 	err := transport.Try(patient, nil, func() (again bool, err error) {
-		call := k.c.wire.Await(k.keys(), w.a.session(false), e.Await, w.a.Terms.TTL, w.name, k.c.listeners.Echo(k.listener, false))
+		call := k.c.wire.Await(k.keys(), w.a.session(), e.Await, w.a.Terms.TTL, w.name, k.c.listeners.Echo(k.listener, false))
 		raw, err := k.c.transport.Do(patient, trust.Attempt(w.a.Terms.TTL), call)
 		if err != nil {
 			doubt = doubt || transport.Classify(err) == transport.Unknown
@@ -224,7 +224,7 @@ func (w *awaiting) silence(ctx context.Context) error {
 // signal. So does one that holds though the request is not answered: a signal may have moved it to the queue.
 func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	k := w.a.keeper
-	call := k.c.wire.Abandon(k.keys(), w.a.session(false))
+	call := k.c.wire.Abandon(k.keys(), w.a.session())
 	patient, cancel := w.outlast(ctx)
 	defer cancel()
 	said, moved := wire.OnNone, false

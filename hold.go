@@ -601,7 +601,7 @@ func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelF
 func (h *Hold) detaching(t ticket, keep time.Duration) *detaching {
 	a := h.acquisition()
 	r := a.releasing()
-	return &detaching{r, t.Nonce, keep, a.keeper.c.wire.Detach(r.note.Keys, a.session(false), t.Nonce, h.hold.Token, h.hold.Read, keep, r.note.Doubt)}
+	return &detaching{r, t.Nonce, keep, a.keeper.c.wire.Detach(r.note.Keys, a.session(), t.Nonce, h.hold.Token, h.hold.Read, keep, r.note.Doubt)}
 }
 
 // ticket returns a new ticket for the hold. Its Read is not set yet.

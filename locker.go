@@ -150,7 +150,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 
 // newJournal makes what remembers releases.
 func (c *Client) newJournal() {
-	c.registry.journal = replay.New(replay.Config{
+	c.registry.journal = &replay.Journal{Config: replay.Config{
 		Prefix:  c.cfg.prefix,
 		Mu:      &c.registry.mu,
 		Now:     func() instant { return c.clock.Now() },
@@ -162,7 +162,7 @@ func (c *Client) newJournal() {
 		Inbox:   c.listeners.Inbox(),
 		Settle:  c.settle,
 		Log:     c.cfg.log,
-	})
+	}}
 }
 
 // newListeners makes what the client hears by.

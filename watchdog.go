@@ -271,7 +271,7 @@ func (w *watchdog) renewCall(renewal room.Renewal, batch []renewing) (transport.
 		one.a.keeper.mu.Unlock()
 		if ok {
 			held = append(held, st)
-			all = append(all, wire.Renewal{Session: one.a.session(false), Op: st.Said.Op, Writes: st.Said.Writes, Reads: st.Said.Reads})
+			all = append(all, wire.Renewal{Session: one.a.session(), Op: st.Said.Op, Writes: st.Said.Writes, Reads: st.Said.Reads})
 		}
 	}
 	call := w.c.wire.Renew(renewal.Lease, all)

@@ -6,9 +6,8 @@
 -- ARGV[1] channel the client's own inbox, or '' if the client subscribes to sharded channels only
 -- ARGV[2] shard a sharded channel in the slot of the lock; such a client subscribes to it
 -- RETURNS the names of the refused commands and channels; 'sharded' and the server's error if PUBLISH is refused and
---   SPUBLISH in the slot of the keys is not; 'unknown' if the server has no sharded channels; 'old' and its version
---   ('' if unknown) if it is older than Redis 7.0. Or, if nothing is refused, the error of a server that refuses
---   writes for now
+--   SPUBLISH in the slot of the keys is not; 'old' and its version ('' if unknown) if the server is older than Redis
+--   7.0. Or, if nothing is refused, the error of a server that refuses writes for now
 local refused = {}
 
 -- GT and acl_check_cmd came with Redis 7.0, and the errors of an older server name no version. Another server without
@@ -72,12 +71,7 @@ if ARGV[1] ~= '' then
   end
 else
   -- A client with sharded channels publishes in the slot of the keys only, and needs no PUBLISH.
-  local sent = redis.pcall('SPUBLISH', ARGV[2], 'echo')
-  if type(sent) == 'table' and not redis.acl_check_cmd then
-    -- Sharded channels came with Redis 7.0, as acl_check_cmd did.
-    refused[#refused + 1] = 'unknown'
-  end
-  try('spublish, or the channel ' .. ARGV[2], sent)
+  try('spublish, or the channel ' .. ARGV[2], redis.pcall('SPUBLISH', ARGV[2], 'echo'))
   try('pubsub|shardnumsub', redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[2]))
 end
 return #refused == 0 and stopped or refused

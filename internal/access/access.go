@@ -61,9 +61,6 @@ func (r refusal) Error() string { return string(r) }
 // RedisError makes a refusal a redis.Error.
 func (refusal) RedisError() {}
 
-// errNotSharded is the error of servers before sharded pub/sub.
-const errNotSharded refusal = "the server has no sharded pub/sub: ShardedPubSub needs Redis 7.0 or later"
-
 // Run checks that the user may run what the scripts need for the lock with this hash, and receive messages by l. An
 // error says what is refused. If Redis does not answer, Run returns nil: the call that follows will report that. ttl is
 // that of the lock: an answer is waited for no longer than for one of the lock's own requests.
@@ -124,8 +121,6 @@ func (c *Checker) ask(ctx context.Context, limit time.Duration, hash string, l *
 		return err
 	}
 	switch lacks := wire.DecodePermit(raw); {
-	case lacks.Unsharded:
-		return errNotSharded
 	case lacks.Old:
 		return refusal("Redis 7.0 or Valkey is needed, this is " + cmp.Or(lacks.Version, "older"))
 	case lacks.Sharded != "" && len(lacks.Refused) == 1:

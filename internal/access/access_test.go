@@ -108,7 +108,6 @@ func TestWhatIsLackingIsSaidUntilItIsThere(t *testing.T) {
 		says   []string
 	}{
 		{answer: []any{"publish", "hset"}, says: []string{"may not run", "publish, hset", "docs/operations.md"}},
-		{answer: []any{"unknown"}, says: []string{"no sharded pub/sub"}},
 		{answer: []any{"old", "6.2.1"}, says: []string{"Redis 7.0", "this is 6.2.1"}},
 		{answer: []any{"old", ""}, says: []string{"this is older"}},
 		{err: answer("NOPERM this user may not run eval"), says: []string{"NOPERM", "eval, evalsha", "p:h:{a}", "p:q:{a}"}},
@@ -207,7 +206,7 @@ func TestAProbeAsksTwiceAtFirstAndLaterOnce(t *testing.T) {
 }
 
 func TestWhatIsLackingIsARefusal(t *testing.T) {
-	for _, lacks := range [][]any{{"publish"}, {"unknown"}, {"old", "6.2.1"}, {"publish, or the channel p:inbox:me", "sharded", "ERR slot"}} {
+	for _, lacks := range [][]any{{"publish"}, {"old", "6.2.1"}, {"publish, or the channel p:inbox:me", "sharded", "ERR slot"}} {
 		if err := run(t, newChecker(t.Context(), &server{lacks: lacks}), &link{}); transport.Classify(err) != transport.Refused {
 			t.Errorf("%v is %v", err, transport.Classify(err))
 		}

@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,7 +43,7 @@ type Config struct {
 	// Failed, if not nil, is called when an attempt, or a link that was only just made, has failed. It is called for the
 	// first failure of an outage, and then in intervals that double up to an hour.
 	Failed func(err error)
-	// Spread returns a duration from 0 up to the given one. If Spread is nil, it is random.
+	// Spread returns a random duration from 0 up to the given one.
 	Spread func(time.Duration) time.Duration
 }
 
@@ -70,9 +69,6 @@ type Inbox struct {
 
 // New returns an Inbox. It starts nothing: the first [Inbox.Ready] or [Inbox.Start] does.
 func New(cfg Config) *Inbox {
-	if cfg.Spread == nil {
-		cfg.Spread = func(d time.Duration) time.Duration { return rand.N(d) }
-	}
 	b := &Inbox{
 		cfg:       cfg,
 		base:      time.Now(),
@@ -94,7 +90,7 @@ func New(cfg Config) *Inbox {
 func (b *Inbox) Ready(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
-			return b.gaveUp(err)
+			return err
 		}
 		if b.Up() {
 			return nil
@@ -113,17 +109,6 @@ func (b *Inbox) Ready(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
-}
-
-// gaveUp adds the last failure of the subscription to err, the end of a wait.
-func (b *Inbox) gaveUp(err error) error {
-	b.mu.Lock()
-	last := b.last
-	b.mu.Unlock()
-	if last == nil {
-		return fmt.Errorf("waiting for the inbox: %w", err)
-	}
-	return fmt.Errorf("waiting for the inbox: %w (last attempt: %v)", err, last)
 }
 
 // startAndWatch starts the subscription on the first call. It returns the channel that is closed when the state changes.

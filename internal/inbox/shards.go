@@ -67,6 +67,7 @@ type Shards struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // all goroutines except those of the inboxes
+	none   *Inbox         // a closed one: that of a channel that is not joined
 
 	mu            sync.Mutex // guards the following fields
 	closed        bool
@@ -87,6 +88,8 @@ type box struct {
 // NewShards returns a Shards. It starts nothing: the first [Channel.Join] does.
 func NewShards(cfg ShardsConfig) *Shards {
 	s := &Shards{cfg: cfg, boxes: make(map[string]*box), conns: make(map[string]*sharedConn), closedClients: make(map[string]Node)}
+	s.none = New(Config{})
+	s.none.Close()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -219,46 +222,27 @@ func (c *Channel) Join() (leave func()) {
 	return sync.OnceFunc(func() { s.leave(c.name, b) })
 }
 
-func (c *Channel) box() *box {
+func (c *Channel) inbox() *Inbox {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	return c.s.boxes[c.name]
+	if b := c.s.boxes[c.name]; b != nil {
+		return b.Inbox
+	}
+	return c.s.none
 }
 
 // Ready is [Inbox.Ready] of a channel that has been joined. For other channels it returns ErrClosed.
-func (c *Channel) Ready(ctx context.Context) error {
-	if b := c.box(); b != nil {
-		return b.Ready(ctx)
-	}
-	return ErrClosed
-}
+func (c *Channel) Ready(ctx context.Context) error { return c.inbox().Ready(ctx) }
 
 // Up is [Inbox.Up]; false while the channel is not subscribed.
-func (c *Channel) Up() bool {
-	b := c.box()
-	return b != nil && b.Up()
-}
+func (c *Channel) Up() bool { return c.inbox().Up() }
 
 // Down is [Inbox.Down].
-func (c *Channel) Down() error {
-	if b := c.box(); b != nil {
-		return b.Down()
-	}
-	return ErrClosed
-}
+func (c *Channel) Down() error { return c.inbox().Down() }
 
 // Heard is [Inbox.Heard]; the zero time while the channel is not subscribed.
-func (c *Channel) Heard() time.Time {
-	if b := c.box(); b != nil {
-		return b.Heard()
-	}
-	return time.Time{}
-}
+func (c *Channel) Heard() time.Time { return c.inbox().Heard() }
 
 // Suspect is [Inbox.Suspect]: the link counts as dead, and the channel gets a new connection. Other channels of its
 // server keep theirs until they are suspected too.
-func (c *Channel) Suspect() {
-	if b := c.box(); b != nil {
-		b.Suspect()
-	}
-}
+func (c *Channel) Suspect() { c.inbox().Suspect() }

@@ -74,9 +74,6 @@ type Journal struct {
 	fails     int  // consecutive rounds with an error
 }
 
-// New returns an empty journal.
-func New(c Config) *Journal { return &Journal{Config: c} }
-
 // Add remembers a release until the lease that it ended would have ended. It needs Mu.
 func (j *Journal) Add(r Release, now clock.Instant) {
 	if len(j.released) == cap(j.released) {

@@ -43,7 +43,7 @@ type owner struct {
 
 func newOwner(t *testing.T) *owner {
 	o := &owner{busy: map[wire.Nonce]bool{}, began: time.Now(), where: wire.WhereHere, up: true}
-	o.journal = replay.New(replay.Config{
+	o.journal = &replay.Journal{Config: replay.Config{
 		Mu:  &o.mu,
 		Now: system.Now,
 		Wake: func(at clock.Instant) {
@@ -63,7 +63,7 @@ func newOwner(t *testing.T) *owner {
 		Inbox:   o,
 		Settle:  func(keys key.Keys) { o.in(func() { o.deeds = append(o.deeds, "settle "+keys.Hash) }) },
 		Log:     slog.New(slog.DiscardHandler),
-	})
+	}}
 	return o
 }
 

@@ -42,7 +42,7 @@ func TestCursorNamesScriptAndField(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := acquire.Read(row.reply)
 			row.read(c)
-			if err := c.Err(); err == nil || !strings.Contains(err.Error(), row.want) {
+			if err := c.End(); err == nil || !strings.Contains(err.Error(), row.want) {
 				t.Errorf("error %v, want %s", err, row.want)
 			}
 		})
@@ -66,9 +66,6 @@ func TestCursorStopsAtTheFirstBadField(t *testing.T) {
 func TestEndRefusesFieldsLeftOver(t *testing.T) {
 	c := acquire.Read([]any{int64(1), int64(2)})
 	c.Int("only")
-	if err := c.Err(); err != nil {
-		t.Errorf("Err is %v before End", err)
-	}
 	if err := c.End(); err == nil || !strings.Contains(err.Error(), "2 fields, want 1") {
 		t.Errorf("error %v, want 2 fields, want 1", err)
 	}
@@ -93,9 +90,7 @@ func FuzzCursor(f *testing.F) {
 			} else if s := c.Str("s"); s != "" && s != text {
 				t.Errorf("read %q, which no field is", s)
 			}
-			if c.Err() == nil {
-				good++
-			}
+			good++ // if it is not, End has an error
 		}
 		for c.More() {
 			c.Int("rest")
@@ -131,19 +126,19 @@ func TestValuesOutOfBoundsStopTheCursor(t *testing.T) {
 	s := acquire
 	for _, n := range []int64{1, 5} {
 		if cur := s.Read([]any{n}); cur.Within("n", 1, 5) != n || cur.End() != nil {
-			t.Errorf("%d is not within 1 to 5: %v", n, cur.Err())
+			t.Errorf("%d is not within 1 to 5: %v", n, cur.End())
 		}
 	}
 	for _, n := range []int64{0, 6} {
 		cur := s.Read([]any{n, int64(7)})
-		if got := cur.Within("n", 1, 5); got != 0 || cur.More() || cur.Err() == nil || !strings.Contains(cur.Err().Error(), "want 1 to 5") {
-			t.Errorf("%d is read as %d, %v", n, got, cur.Err())
+		if got := cur.Within("n", 1, 5); got != 0 || cur.More() || cur.End() == nil || !strings.Contains(cur.End().Error(), "want 1 to 5") {
+			t.Errorf("%d is read as %d, %v", n, got, cur.End())
 		}
 	}
 	cur := s.Read([]any{"x", int64(7)})
 	cur.Check(cur.Str("mode") == "x", "mode")
 	cur.Check(false, "mode")
-	if cur.Int("next") != 0 || cur.Err() == nil || !strings.Contains(cur.Err().Error(), "mode") {
-		t.Errorf("an unknown value is read over: %v", cur.Err())
+	if cur.Int("next") != 0 || cur.End() == nil || !strings.Contains(cur.End().Error(), "mode") {
+		t.Errorf("an unknown value is read over: %v", cur.End())
 	}
 }

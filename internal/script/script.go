@@ -29,23 +29,18 @@ const sharedPrefix = "shared_"
 // usesHeader begins the comment line that names the shared parts of a script.
 const usesHeader = "-- uses:"
 
-// Load reads the script name from <name>.lua in fsys. A comment line "-- uses: a b" is replaced by shared_a.lua and
-// shared_b.lua, in that order: so a script can answer the usual case before it defines what the others need.
+// MustLoad reads the script name from <name>.lua in fsys. A comment line "-- uses: a b" is replaced by shared_a.lua and
+// shared_b.lua, in that order: so a script can answer the usual case before it defines what the others need. Scripts are
+// embedded in the program, so MustLoad panics if a file is missing.
 //
-// Comments have lines of their own: a comment after code on the same line is sent. Load ignores the "uses" of a part,
-// and does not know long brackets: a test sees that no script has them.
-func Load(fsys fs.FS, name string) (*Script, error) {
-	code, uses, err := read(fsys, name)
-	if err != nil {
-		return nil, err
-	}
+// Comments have lines of their own: a comment after code on the same line is sent. MustLoad ignores the "uses" of a
+// part, and does not know long brackets: a test sees that no script has them.
+func MustLoad(fsys fs.FS, name string) *Script {
+	code, uses := read(fsys, name)
 	var source strings.Builder
 	sent := 0
 	for _, part := range uses {
-		shared, _, err := read(fsys, sharedPrefix+part.name)
-		if err != nil {
-			return nil, fmt.Errorf("script %s: %w", name, err)
-		}
+		shared, _ := read(fsys, sharedPrefix+part.name)
 		source.WriteString(code[sent:part.at])
 		source.WriteString(shared)
 		sent = part.at
@@ -53,16 +48,7 @@ func Load(fsys fs.FS, name string) (*Script, error) {
 	source.WriteString(code[sent:])
 	sum := sha1.Sum([]byte(source.String()))
 	sha := hex.EncodeToString(sum[:])
-	return &Script{Name: name, Source: source.String(), SHA: sha}, nil
-}
-
-// MustLoad is Load for scripts that are embedded in the program. It panics if Load returns an error.
-func MustLoad(fsys fs.FS, name string) *Script {
-	s, err := Load(fsys, name)
-	if err != nil {
-		panic("relock: bug: " + err.Error())
-	}
-	return s
+	return &Script{Name: name, Source: source.String(), SHA: sha}
 }
 
 // A part is a shared part and its position in the code of the script.
@@ -72,10 +58,10 @@ type part struct {
 }
 
 // read returns the code of one file, each line ended by a newline, and the parts that it names.
-func read(fsys fs.FS, name string) (code string, uses []part, err error) {
+func read(fsys fs.FS, name string) (code string, uses []part) {
 	text, err := fs.ReadFile(fsys, name+".lua")
 	if err != nil {
-		return "", nil, fmt.Errorf("script %s: %w", name, err)
+		panic("relock: bug: script " + name + ": " + err.Error())
 	}
 	var out strings.Builder
 	for line := range strings.SplitSeq(string(text), "\n") {
@@ -92,11 +78,11 @@ func read(fsys fs.FS, name string) (code string, uses []part, err error) {
 			out.WriteByte('\n')
 		}
 	}
-	return out.String(), uses, nil
+	return out.String(), uses
 }
 
 // Cursor reads the reply of a script field by field. The first field that is missing or of the wrong type stops it:
-// later reads give zero values, and Err names the script and that field. So a decoder reads all, and checks once.
+// later reads give zero values, and End names the script and that field. So a decoder reads all, and checks once.
 type Cursor struct {
 	script string
 	reply  []any
@@ -155,12 +141,7 @@ func (c *Cursor) More() bool {
 	return c.err == nil && c.next < len(c.reply)
 }
 
-// Err returns what stopped the cursor, or nil.
-func (c *Cursor) Err() error {
-	return c.err
-}
-
-// End returns Err, or an error if fields are left: then the script and its decoder disagree.
+// End returns what stopped the cursor, or an error if fields are left: then the script and its decoder disagree.
 func (c *Cursor) End() error {
 	if c.More() {
 		c.err = fmt.Errorf("script %s: reply has %d fields, want %d", c.script, len(c.reply), c.next)

@@ -3,7 +3,6 @@ package script_test
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"errors"
 	"io/fs"
 	"strings"
 	"testing"
@@ -28,10 +27,7 @@ func TestLoadPutsSharedPartsWhereTheyAreNamed(t *testing.T) {
 		"shared_queue.lua": "local q = 2",
 		"shared_state.lua": "local s = 1\n",
 	})
-	s, err := script.Load(fsys, "lock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := script.MustLoad(fsys, "lock")
 	want := "local l = 0\nlocal s = 1\nlocal q = 2\nreturn 1\n"
 	if s.Source != want {
 		t.Errorf("source:\n%s\nwant:\n%s", s.Source, want)
@@ -42,10 +38,7 @@ func TestLoadPutsSharedPartsWhereTheyAreNamed(t *testing.T) {
 }
 
 func TestSHAIsOfWhatIsSent(t *testing.T) {
-	s, err := script.Load(files(map[string]string{"a.lua": "-- why\nreturn 1\n"}), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := script.MustLoad(files(map[string]string{"a.lua": "-- why\nreturn 1\n"}), "a")
 	sum := sha1.Sum([]byte(s.Source))
 	if want := hex.EncodeToString(sum[:]); s.SHA != want {
 		t.Errorf("SHA %s, want %s", s.SHA, want)
@@ -54,10 +47,7 @@ func TestSHAIsOfWhatIsSent(t *testing.T) {
 
 func TestLoadSendsNeitherCommentsNorBlankLines(t *testing.T) {
 	text := "-- header\r\n\r\nif x then\r\n  -- inner\r\n\t\r\n  return '--no'\t\r\nend"
-	s, err := script.Load(files(map[string]string{"a.lua": text}), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := script.MustLoad(files(map[string]string{"a.lua": text}), "a")
 	if want := "if x then\n  return '--no'\nend\n"; s.Source != want {
 		t.Errorf("source %q, want %q", s.Source, want)
 	}
@@ -71,18 +61,23 @@ func TestCommentsAndLineEndsDoNotChangeTheSHA(t *testing.T) {
 	}
 }
 
-func TestLoadRefusesWhatIsMissing(t *testing.T) {
+func TestLoadPanicsAsABugIfAFileIsMissing(t *testing.T) {
 	for want, texts := range map[string]map[string]string{
-		"script a:":        {},
-		"script shared_b:": {"a.lua": "-- uses: b\nreturn 1"},
+		"relock: bug: script a:":        {},
+		"relock: bug: script shared_b:": {"a.lua": "-- uses: b\nreturn 1"},
 	} {
-		if _, err := script.Load(files(texts), "a"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one with %q", err, want)
-		}
+		func() {
+			defer func() {
+				if got, _ := recover().(string); !strings.HasPrefix(got, want) {
+					t.Errorf("panic %q, want %s ...", got, want)
+				}
+			}()
+			script.MustLoad(files(texts), "a")
+		}()
 	}
 }
 
-// misread says what Load would not read as Lua does in the scripts of fsys.
+// misread says what MustLoad would not read as Lua does in the scripts of fsys.
 func misread(t *testing.T, fsys fs.FS) (all []string) {
 	t.Helper()
 	names, err := fs.Glob(fsys, "*.lua")
@@ -151,25 +146,9 @@ func TestScriptsHaveOnlyWhatLoadReads(t *testing.T) {
 	}
 }
 
-func TestLoadOfAMissingFileIsNotExist(t *testing.T) {
-	if _, err := script.Load(files(nil), "a"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error %v, want fs.ErrNotExist", err)
-	}
-}
-
 func TestALineCommentMayHoldBrackets(t *testing.T) {
-	s, err := script.Load(files(map[string]string{"a.lua": "-- see t[[1]]\nreturn 1"}), "a")
-	if err != nil || s.Source != "return 1\n" {
-		t.Errorf("source %v, error %v", s, err)
+	s := script.MustLoad(files(map[string]string{"a.lua": "-- see t[[1]]\nreturn 1"}), "a")
+	if s.Source != "return 1\n" {
+		t.Errorf("source %q", s.Source)
 	}
-}
-
-func TestMustLoadPanicsAsABug(t *testing.T) {
-	defer func() {
-		got, _ := recover().(string)
-		if !strings.HasPrefix(got, "relock: bug: script a:") {
-			t.Errorf("panic %q, want relock: bug: script a: ...", got)
-		}
-	}()
-	script.MustLoad(files(nil), "a")
 }

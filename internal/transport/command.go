@@ -61,37 +61,31 @@ func command(ctx context.Context, verb string, c *Call) once {
 // or a connection of the client's pool if w is nil. It sends nothing after ctx has ended.
 func (t *Transport) run(ctx context.Context, w *sharing, c *Call) Result {
 	if !c.InFull {
-		if a := t.deliver(ctx, w, evalsha, c); !unknownScript(a.sent) {
-			return result(c, a)
+		if val, err := t.deliver(ctx, w, evalsha, c); !unknownScript(err) {
+			return result(c, val, err)
 		}
 		if w != nil {
 			w.until = time.Now().Add(w.timeout) // the script's text takes another round trip
 		}
 	}
-	return result(c, t.deliver(ctx, w, eval, c))
+	val, err := t.deliver(ctx, w, eval, c)
+	return result(c, val, err)
 }
-
-// An answer is what came back for one command.
-type answer struct {
-	val  any
-	err  error
-	sent error // the error of sending the command, or the pipeline that it was part of
-}
-
-func answerOf(cmd once, sent error) answer { return answer{cmd.Val(), cmd.Err(), sent} }
 
 // deliver sends a call. If the client has no hooks, it need not build the command that they would see.
-func (t *Transport) deliver(ctx context.Context, w *sharing, verb string, c *Call) answer {
+func (t *Transport) deliver(ctx context.Context, w *sharing, verb string, c *Call) (any, error) {
 	if w != nil && w.s.source.hooks.none.Load() {
 		raw := rawCmd{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
 		if verb == evalsha && t.single != nil {
 			raw.usual = c.Usual // a call that is sent as EVAL must send its own text, so it joins no group
 		}
-		val, err := w.send(ctx, raw)
-		return answer{val, err, err}
+		return w.send(ctx, raw)
 	}
 	cmd := command(ctx, verb, c)
-	return answerOf(cmd, t.process(ctx, w, cmd))
+	if err := t.process(ctx, w, cmd); err != nil {
+		return nil, err
+	}
+	return cmd.Result()
 }
 
 func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
@@ -101,17 +95,20 @@ func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
 	if w == nil {
 		return t.rdb.Process(ctx, cmd)
 	}
-	p := &passage{sharing: w}
-	defer p.end()
+	p := &passage{sharing: *w} // a copy, because a hook may go on with it after the call has ended
+	defer func() {
+		p.end()
+		w.failure = p.sharing.failure
+	}()
 	return w.s.source.hooked.Process(ctx, &sharedCmd{cmd, p})
 }
 
 // pipeline sends calls in one pipeline, and the text of the scripts that the server did not know in a second one.
 func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls []Call) []Result {
 	began := time.Now()
-	return withTexts(calls, func(verb string, calls []Call) []Result {
-		results, left := runDetached(t, ctx, timeLeft(timeout, time.Since(began)), func(ctx context.Context) []Result {
-			return exchange(ctx, t.rdb, nil, false, verb, calls)
+	results := withTexts(calls, func(verb string, calls []Call) []Result {
+		results, left := runDetached(t, ctx, timeLeft(timeout, time.Since(began)), func(ctx context.Context) ([]Result, error) {
+			return exchange(ctx, t.rdb, nil, false, verb, calls), nil
 		})
 		if left != nil {
 			results = make([]Result, len(calls))
@@ -121,24 +118,26 @@ func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls [
 		}
 		return results
 	})
+	for i, r := range results {
+		if r.Err == nil {
+			t.succeeded(t.source)
+		}
+		results[i].Err = t.failed(&calls[i], r.Err)
+	}
+	return results
 }
 
-func result(c *Call, a answer) Result {
-	if a.err == nil {
-		switch v := a.val.(type) {
-		case []any:
-			return Result{Reply: v}
-		case nil:
-			// If the handshake of a connection fails, go-redis sets no error on the commands of a pipeline.
-			a.err = a.sent
-		default:
-			return Result{Reply: []any{v}}
-		}
+func result(c *Call, val any, err error) Result {
+	if err == nil && val == nil {
+		err = errNothing
 	}
-	if a.err == nil {
-		a.err = errNothing
+	if err != nil {
+		return Result{Err: inScript(c, forCaller(err))}
 	}
-	return Result{Err: inScript(c, forCaller(a.err))}
+	if fields, is := val.([]any); is {
+		return Result{Reply: fields}
+	}
+	return Result{Reply: []any{val}}
 }
 
 // inScript adds the name of the call's script to err.

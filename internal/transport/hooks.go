@@ -33,7 +33,7 @@ func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 // A passage lets one command of a call through to the stream from behind the hooks. A hook may send the command twice at
 // the same time, as a hedge, or after its call has returned.
 type passage struct {
-	sharing *sharing
+	sharing sharing
 	using   sync.Mutex // held while the command is in flight; guards over
 	over    bool       // the call no longer waits for the command
 }

@@ -3,9 +3,10 @@ package transport
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/relock-go/relock/internal/ending"
 )
 
 // After a failover an address can lead to the new primary, while older connections still lead to the old one. The old
@@ -28,52 +29,22 @@ type discard struct{}
 func (discard) MarshalBinary() ([]byte, error) { return nil, errMoved }
 
 // retireIdle closes the idle connections to the server of a key, after that server has answered that it accepts no
-// writes. It does not wait.
+// writes. It does nothing if that was done within retireInterval. It does not wait.
 func (t *Transport) retireIdle(key string) {
-	name, at, ok := t.nodeOf(key)
-	if !ok {
-		return
+	if name, at, ok := t.nodeOf(key); ok {
+		t.alone(t.retired, name, func() {
+			closeIdle(t.life, at)
+			ending.Pause(t.life, nil, retireInterval)
+		})
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	if t.closing || now.Sub(t.retired[name]) < retireInterval {
-		return
-	}
-	if t.retired == nil {
-		t.retired = make(map[string]time.Time)
-	}
-	for other, when := range t.retired { // servers come and go
-		if now.Sub(when) >= retireInterval {
-			delete(t.retired, other)
-		}
-	}
-	t.retired[name] = now
-	t.spawn(func() { closeIdle(t.life, at) })
 }
 
-// closeIdle closes the connections that are idle now. It checks before each command that there is one, because go-redis
-// dials a connection for a command if none is idle.
+// closeIdle closes the connections that are idle now. If a call takes one meanwhile, go-redis dials another one, and
+// that is closed.
 func closeIdle(ctx context.Context, at server) {
 	if c, ok := at.(*redis.Client); ok {
 		at = c.WithTimeout(c.Options().ReadTimeout) // the same pool without the hooks, which must not see these commands
 	}
-	stats := at.PoolStats()
-	for range stats.IdleConns {
-		if at.PoolStats().IdleConns == 0 {
-			break
-		}
-		_ = at.Process(ctx, once{redis.NewCmd(ctx, evalsha, discard{})})
-	}
-	if stats.PipelineStats == nil {
-		return
-	}
-	for range stats.PipelineStats.IdleConns {
-		if now := at.PoolStats().PipelineStats; now == nil || now.IdleConns == 0 {
-			break
-		}
-		p := at.Pipeline()
-		_ = p.Process(ctx, once{redis.NewCmd(ctx, evalsha, discard{})}) // only queues
-		_, _ = p.Exec(ctx)
-	}
+	command := func() redis.Cmder { return once{redis.NewCmd(ctx, evalsha, discard{})} }
+	onIdle(ctx, at, at.PoolStats(), 0, command)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,12 +16,8 @@ import (
 // or waits for a provider of credentials. If a dial ended with the call that started it, calls with a short timeout
 // would never get a connection. So a goroutine of its own dials, and a later call finds the connection.
 
-const (
-	// maxOpenings is how many dials may be in progress at a time, because the first may hang.
-	maxOpenings = 3
-	// openingLimit ends a dial that has no timeouts of its own.
-	openingLimit = 30 * time.Second
-)
+// openingLimit ends a dial that has no timeouts of its own.
+const openingLimit = 30 * time.Second
 
 // errTaken stops go-redis before it sends the first command.
 var errTaken = errors.New("the connection is used by relock itself")
@@ -33,8 +28,9 @@ type opening struct {
 	source   *streamSource
 	began    time.Time
 	end      context.CancelFunc
-	poolLost uint32      // how many connections the client's pool had lost when the dial began
-	gaveUpOn atomic.Bool // a call has waited for this dial and given up
+	over     chan struct{} // closed when the dial has ended
+	poolLost uint32        // how many connections the client's pool had lost when the dial began
+	gaveUpOn atomic.Bool   // a call has waited for this dial and given up
 
 	mu        sync.Mutex // guards the following fields
 	conn      *holdable  // the latest
@@ -58,26 +54,20 @@ func (h *holdable) Close() error {
 	return h.Conn.Close()
 }
 
-// connect starts a dial, unless there is a stream, none may be made now, maxOpenings are in progress, or the newest of
-// them began less than again ago.
-func (o *streamSource) connect(again time.Duration) {
+// connect starts a dial, unless there is a stream or a dial, or none may be made now.
+func (o *streamSource) connect() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now, pool := time.Now(), o.rdb.PoolStats()
 	switch {
 	case o.sentinel && pool.IdleConns == 0: // see switched
 		return
-	case o.closed || o.stream.Load() != nil || now.Before(o.noDialBefore):
-		return
-	case len(o.opening) >= maxOpenings, len(o.opening) > 0 && now.Sub(o.opening[len(o.opening)-1].began) < again:
+	case o.closed || o.stream.Load() != nil || o.opening.Load() != nil || now.Before(o.noDialBefore):
 		return
 	}
 	ctx, end := context.WithTimeout(context.Background(), openingLimit)
-	p := &opening{source: o, began: now, end: end, poolLost: pool.StaleConns}
-	o.opening = append(o.opening, p)
-	if o.changed == nil {
-		o.changed = make(chan struct{})
-	}
+	p := &opening{source: o, began: now, end: end, over: make(chan struct{}), poolLost: pool.StaleConns}
+	o.opening.Store(p)
 	o.running.Go(func() { p.run(ctx) })
 }
 
@@ -143,8 +133,8 @@ func (p *opening) cancel() {
 	}
 }
 
-// opened ends an opening. Its connection becomes the stream, unless there is one by now. After a failure there is no
-// dial for dialPause, because each call would wait for it. If reads cannot be interrupted, as through an SSH tunnel,
+// opened ends an opening. Its connection becomes the stream. After a failure there is no dial for dialPause, because each
+// call would wait for it. If reads cannot be interrupted, as through an SSH tunnel,
 // there is no stream at all: closing it might not end its goroutines.
 func (o *streamSource) opened(p *opening) {
 	p.mu.Lock()
@@ -153,33 +143,19 @@ func (o *streamSource) opened(p *opening) {
 	noDeadlines := taken && p.conn.SetDeadline(time.Time{}) != nil // also clears the deadlines that go-redis has set
 	o.mu.Lock()
 	o.closed = o.closed || noDeadlines
-	use := taken && !o.closed && o.stream.Load() == nil
+	use := taken && !o.closed
 	if use {
 		newStream(o, p.conn.Conn, p.poolLost)
 	}
 	if failed || o.slow.Load() {
 		o.noDialBefore = time.Now().Add(dialPause)
 	}
-	o.opening = slices.DeleteFunc(slices.Clone(o.opening), func(q *opening) bool { return q == p })
-	close(o.changed)
-	o.changed = make(chan struct{})
-	others := o.opening
+	o.opening.Store(nil)
 	o.mu.Unlock()
-	switch {
-	case use:
-		for _, q := range others {
-			q.end()
-		}
-	case taken:
+	close(p.over)
+	if taken && !use {
 		_ = p.conn.Conn.Close()
 	}
-}
-
-// connecting reports whether a dial is in progress.
-func (o *streamSource) connecting() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.opening) > 0
 }
 
 // errConnecting is the error of a call that was not sent, because its whole timeout passed while it waited for a
@@ -188,37 +164,25 @@ var errConnecting = errors.New("a connection is being made")
 
 // await waits for a dial. It returns nil when there is a stream, and when the call should use the client's pool instead.
 func (o *streamSource) await(ctx context.Context, timeout time.Duration) error {
-	by := time.Now().Add(timeout)
-	for {
-		o.mu.Lock()
-		changed, first := o.changed, (*opening)(nil)
-		if len(o.opening) > 0 {
-			first = o.opening[0]
-		}
-		o.mu.Unlock()
-		if first == nil || o.stream.Load() != nil {
-			return nil
-		}
-		until := first.began.Add(o.dialWait(first, timeout))
-		late := !until.Before(by)
-		if late {
-			until = by
-		}
-		timer := time.NewTimer(time.Until(until))
-		select {
-		case <-changed:
-			timer.Stop()
-		case <-ctx.Done():
-			timer.Stop()
-			return leaveError(ctx, false)
-		case <-timer.C:
-			first.gaveUpOn.Store(true)
-			if late {
-				return fmt.Errorf("%w: %w", errConnecting, ErrNoReply)
-			}
-			return nil
-		}
+	p := o.opening.Load()
+	if p == nil {
+		return nil
 	}
+	wait := time.Until(p.began.Add(o.dialWait(p, timeout)))
+	timer := time.NewTimer(min(wait, timeout))
+	defer timer.Stop()
+	select {
+	case <-p.over:
+		return nil
+	case <-ctx.Done():
+		return notSent(ctx)
+	case <-timer.C:
+	}
+	p.gaveUpOn.Store(true)
+	if wait >= timeout {
+		return fmt.Errorf("%w: %w", errConnecting, ErrNoReply)
+	}
+	return nil
 }
 
 // dialWait is how long calls wait for a dial before they use the client's pool, which may work while this dial hangs.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,8 +17,8 @@ import (
 // a Cluster there is one pipeline for each primary. If WAIT fails, every call before it returns an error, though its
 // script has run.
 func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas int, wait time.Duration, calls ...Call) []Result {
-	results, err := runDetached(t, ctx, timeout, func(ctx context.Context) []Result {
-		return t.runAcked(ctx, &acks{replicas, wait}, calls)
+	results, err := runDetached(t, ctx, timeout, func(ctx context.Context) ([]Result, error) {
+		return t.runAcked(ctx, &acks{replicas, wait}, calls), nil
 	})
 	if err != nil {
 		results = make([]Result, len(calls))
@@ -44,29 +43,36 @@ func (t *Transport) ReadTimeout() time.Duration {
 	return 0
 }
 
-// runDetached runs fn on a goroutine and returns its result, or an error once ctx ends or timeout has passed. Then fn
+// runDetached runs fn on a goroutine and returns its results, or an error once ctx ends or timeout has passed. Then fn
 // goes on alone, bounded by the client's own timeouts. Its context has the values of ctx. It does not have the deadline
 // of ctx, which would make some clients drop a good connection. It ends when runDetached returns, so that a command that
 // still waits for a connection is never sent.
-func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration, fn func(context.Context) T) (v T, err error) { //nolint:revive // a method has no parameters of type
+func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration, fn func(context.Context) (T, error)) (v T, err error) { //nolint:revive // a method has no parameters of type
 	if ctx.Err() != nil {
 		return v, notSent(ctx)
 	}
 	run, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	reply := make(chan T, 1) // fn's goroutine must end even if nobody receives
+	type results struct {
+		v   T
+		err error
+	}
+	reply := make(chan results, 1) // fn's goroutine must end even if nobody receives
 	t.mu.Lock()
-	t.spawn(func() { reply <- fn(run) })
+	t.spawn(func() {
+		v, err := fn(run)
+		reply <- results{v, err}
+	})
 	t.mu.Unlock()
 	select {
-	case v = <-reply:
-		return v, nil
+	case r := <-reply:
+		return r.v, r.err
 	case <-ctx.Done():
 	case <-run.Done():
 	}
 	select {
-	case v := <-reply: // select chose at random: a known outcome is worth more
-		return v, nil
+	case r := <-reply: // select chose at random: a known outcome is worth more
+		return r.v, r.err
 	default:
 	}
 	return v, leaveError(ctx, true)
@@ -81,50 +87,24 @@ type acks struct {
 // A node has pipelines that stay on one connection.
 type node interface{ Pipeline() redis.Pipeliner }
 
+// runAcked runs calls on the servers that have their keys. If that is not known for a call, its result is the error.
 func (t *Transport) runAcked(ctx context.Context, w *acks, calls []Call) []Result {
-	results := make([]Result, len(calls))
-	parts := t.parts(ctx, calls, results)
-	var wg sync.WaitGroup
-	for _, p := range parts {
-		own := make([]Call, len(p.calls))
-		for n, i := range p.calls {
-			own[n] = calls[i]
-		}
-		wg.Go(func() { // in parallel, because each waits for its replicas
-			for n, r := range t.runAckedOn(ctx, p.at, w, own) {
-				results[p.calls[n]] = r
-			}
-		})
+	if t.many == nil {
+		return t.runAckedOn(ctx, t.rdb, w, calls)
 	}
-	wg.Wait()
-	return results
-}
-
-// A part is the calls for one server, by index.
-type part struct {
-	at    node
-	calls []int
-}
-
-// parts groups calls by the server that has their keys. If that is not known for a call, its result gets the error.
-func (t *Transport) parts(ctx context.Context, calls []Call, results []Result) map[string]*part {
-	parts := make(map[string]*part)
+	parts, unknown := make(map[*redis.Client][]int), make(map[int]error)
 	for i, c := range calls {
-		name, at := "", node(t.rdb)
-		if t.many != nil {
-			master, err := t.many.MasterForKey(ctx, c.Keys[0])
-			if err != nil {
-				results[i].Err = inScript(&c, forCaller(fmt.Errorf("%w: %w", errNotSent, err)))
-				continue
-			}
-			name, at = master.Options().Addr, master
+		if master, err := t.many.MasterForKey(ctx, c.Keys[0]); err == nil {
+			parts[master] = append(parts[master], i)
+		} else {
+			unknown[i] = inScript(&c, forCaller(fmt.Errorf("%w: %w", errNotSent, err)))
 		}
-		if parts[name] == nil {
-			parts[name] = &part{at: at}
-		}
-		parts[name].calls = append(parts[name].calls, i)
 	}
-	return parts
+	results := inParts(calls, parts, func(at *redis.Client, own []Call) []Result { return t.runAckedOn(ctx, at, w, own) })
+	for i, err := range unknown {
+		results[i].Err = err
+	}
+	return results
 }
 
 // runAckedOn runs calls on one server, and follows its redirections together with WAIT. A Cluster client would follow
@@ -177,11 +157,14 @@ func exchange(ctx context.Context, at node, w *acks, asking bool, verb string, c
 		wait = once{redis.NewCmd(ctx, "wait", w.replicas, w.wait.Milliseconds())}
 		_ = p.Process(ctx, wait)
 	}
-	// The pipeline's error only counts for a command that has neither a reply nor an error.
 	_, err := p.Exec(ctx)
 	results := make([]Result, len(calls))
 	for i, c := range calls {
-		results[i] = result(&c, answerOf(cmds[i], err))
+		val, failed := cmds[i].Result()
+		if failed == nil && val == nil {
+			failed = err // if the handshake of a connection fails, go-redis sets no error on the commands of a pipeline
+		}
+		results[i] = result(&c, val, failed)
 		if w == nil || results[i].Err != nil {
 			continue
 		}

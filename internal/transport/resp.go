@@ -11,18 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// encodable reports whether appendArg can encode each argument, with the same bytes as go-redis.
-func encodable(args []any) bool {
-	for _, arg := range args {
-		switch arg.(type) {
-		case string, []byte, int, int64, uint32:
-		default:
-			return false
-		}
-	}
-	return true
-}
-
 // A rawCmd is a command to be encoded in RESP2. If it has a verb, then verb, script, number of keys and keys come before
 // args. Keeping them apart saves an allocation for each.
 type rawCmd struct {
@@ -32,7 +20,7 @@ type rawCmd struct {
 	usual        *Usual // how to group the call with others; nil: it cannot be grouped
 }
 
-// appendCommand appends the encoding of c, whose arguments must be encodable.
+// appendCommand appends the encoding of c.
 func appendCommand(b []byte, c rawCmd) []byte {
 	if c.verb == "" {
 		b = appendHead(b, '*', len(c.args))
@@ -62,6 +50,8 @@ func appendArg(b []byte, arg any) []byte {
 		b = appendNumber(b, v)
 	case uint32:
 		b = appendNumber(b, int64(v))
+	default: // only from a hook that changes arguments
+		b = appendText(b, fmt.Sprint(v))
 	}
 	return b
 }

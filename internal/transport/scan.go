@@ -15,36 +15,29 @@ import (
 // A Primary is a server that has keys: the only one, or a primary of a Cluster.
 type Primary struct {
 	Addr string
-	rdb  redis.UniversalClient
+	rdb  server
 }
 
-// Primaries returns all primaries, as the client knows them now.
+// Primaries returns all primaries, as the client knows them now. The kind of the client must be known.
 func (t *Transport) Primaries(ctx context.Context, timeout time.Duration) ([]Primary, error) {
 	if t.many == nil {
-		return []Primary{{"", t.rdb}}, nil
+		return []Primary{{"", t.single}}, nil
 	}
-	type found struct {
-		all []Primary
-		err error
-	}
-	of, err := runDetached(t, ctx, timeout, func(ctx context.Context) (f found) {
+	all, err := runDetached(t, ctx, timeout, func(ctx context.Context) (all []Primary, err error) {
 		var mu sync.Mutex
-		f.err = t.many.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
+		err = t.many.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
 			mu.Lock()
 			defer mu.Unlock()
-			f.all = append(f.all, Primary{c.Options().Addr, c})
+			all = append(all, Primary{c.Options().Addr, c})
 			return nil
 		})
-		return f
+		return all, err
 	})
-	if err == nil {
-		err = of.err
-	}
 	if err != nil {
 		return nil, fmt.Errorf("layout of the cluster: %w", t.barred(forCaller(err)))
 	}
-	slices.SortFunc(of.all, func(a, b Primary) int { return cmp.Compare(a.Addr, b.Addr) })
-	return of.all, nil
+	slices.SortFunc(all, func(a, b Primary) int { return cmp.Compare(a.Addr, b.Addr) })
+	return all, nil
 }
 
 // Scan makes one step of Redis' SCAN for keys that match a pattern. step is how many keys it looks at. It returns the
@@ -53,19 +46,15 @@ func (t *Transport) Scan(ctx context.Context, timeout time.Duration, at Primary,
 	type page struct {
 		keys []string
 		next uint64
-		err  error
 	}
-	p, err := runDetached(t, ctx, timeout, func(ctx context.Context) (p page) {
-		p.keys, p.next, p.err = at.rdb.Scan(ctx, from, pattern, step).Result()
-		return p
+	p, err := runDetached(t, ctx, timeout, func(ctx context.Context) (p page, err error) {
+		p.keys, p.next, err = at.rdb.Scan(ctx, from, pattern, step).Result()
+		return p, err
 	})
-	if err == nil {
-		err = p.err
-	}
 	if err != nil {
 		err = t.barred(forCaller(err))
-		if node, known := at.rdb.(server); known && ctx.Err() == nil && errors.Is(err, ErrNoReply) {
-			t.probeServer(at.Addr, node, pattern) // the next try must not use a dead connection too
+		if ctx.Err() == nil && errors.Is(err, ErrNoReply) {
+			t.probeServer(at.Addr, at.rdb, pattern) // the next try must not use a dead connection too
 		}
 		return nil, 0, fmt.Errorf("scan %s: %w", at.Addr, err)
 	}

@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,23 +13,10 @@ import (
 // A sharing is one call on a stream. The call sends one command. It sends it again if it was grouped and the group did
 // nothing for it, or if the server does not know the script.
 type sharing struct {
-	s       *stream
+	s       *stream       // nil: there is no call
 	until   time.Time     // when the call ends
 	timeout time.Duration // how long the call waits for an answer
 	failure error         // why the call has no answer
-}
-
-// newSharing begins a call, which the stream has counted.
-func newSharing(s *stream, now time.Time, timeout time.Duration) *sharing {
-	if limit := s.source.limit; limit > 0 {
-		timeout = min(timeout, limit)
-	}
-	c, ok := s.shared.Get().(*sharing)
-	if !ok {
-		c = new(sharing)
-	}
-	*c = sharing{s: s, until: now.Add(timeout), timeout: timeout}
-	return c
 }
 
 // send sends a command, and waits for its reply until ctx or the call's time ends. It sends none after one that got no
@@ -42,8 +28,6 @@ func (c *sharing) send(ctx context.Context, cmd rawCmd) (any, error) {
 	case ctx.Err() != nil:
 		c.failure = notSent(ctx)
 		return nil, c.failure
-	case !encodable(cmd.args):
-		return nil, fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
 	}
 	r, again := c.s.send(ctx, c.until, cmd)
 	if again {
@@ -83,13 +67,11 @@ func (t *Transport) doShared(ctx context.Context, w *sharing, c *Call) Result {
 	case ctx.Err() != nil && Classify(r.Err) == Unknown: // a hook gave up because ctx has ended
 		r.Err = inScript(c, ending.Of(ctx))
 	}
-	until := w.until
-	s.shared.Put(w) // no hook can use it any more: its passages have ended
 	if r.Err == nil {
 		return r
 	}
 	lost := errors.Is(r.Err, errLost) && Classify(r.Err) == NotExecuted
-	left := time.Until(until)
+	left := time.Until(w.until)
 	switch {
 	case !lost && (t.shards == nil || !elsewhere(r.Err)), left <= 0:
 		return r

@@ -2,10 +2,8 @@ package transport
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -19,12 +17,6 @@ import (
 // gets an answer: NOSCRIPT.
 var noScript = strings.Repeat("0", 40)
 
-// A probing is the probing of one server's idle connections.
-type probing struct {
-	began    time.Time
-	answered chan struct{} // closed at the first answer, or at the end
-}
-
 // probe starts to probe the idle connections to the server of a key, after a call with that key was not answered. It
 // does nothing if the server is being probed. If no connection is idle, the client makes one: the call that gave up may
 // have ended before its connection was ready. probe does not wait.
@@ -37,82 +29,44 @@ func (t *Transport) probe(key string) {
 // probeServer is probe for a server. If another one of its Cluster has the key, the answer is MOVED, which will do.
 func (t *Transport) probeServer(name string, at server, key string) {
 	stats := at.PoolStats()
-	alone, piped := int(stats.IdleConns), 0
-	if stats.PipelineStats != nil {
-		piped = int(stats.PipelineStats.IdleConns)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.probed[name] != nil || t.closing {
-		return
-	}
-	p := &probing{began: time.Now(), answered: make(chan struct{})}
-	t.probed[name] = p
-	t.spawn(func() {
-		t.runProbe(p, at, key, max(alone, 1), piped)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.probed, name)
+	t.alone(t.probed, name, func() {
+		ctx, cancel := context.WithTimeout(t.life, openingLimit)
+		defer cancel()
+		onIdle(ctx, at, stats, 1, func() redis.Cmder { return once{redis.NewCmd(ctx, evalsha, noScript, 1, key)} })
 	})
 }
 
-// runProbe probes as many connections of the pool as alone says, and piped connections of the pool for pipelines.
-func (t *Transport) runProbe(p *probing, at server, key string, alone, piped int) {
-	ctx, cancel := context.WithTimeout(t.life, openingLimit)
-	defer cancel()
-	answered := sync.OnceFunc(func() { close(p.answered) })
-	defer answered()
-	question := func() redis.Cmder { return once{redis.NewCmd(ctx, evalsha, noScript, 1, key)} }
-	var wg sync.WaitGroup
-	for range alone {
-		wg.Go(func() {
-			if unknownScript(at.Process(ctx, question())) {
-				answered()
-			}
-		})
+// alone runs fn in the background, unless it runs already under that name, or the Transport closes.
+func (t *Transport) alone(running map[string]bool, name string, fn func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if running[name] || t.closing {
+		return
 	}
-	for range piped {
-		wg.Go(func() {
-			p := at.Pipeline()
-			_ = p.Process(ctx, question()) // only queues
-			_, _ = p.Exec(ctx)
-		})
-	}
-	wg.Wait()
+	running[name] = true
+	t.spawn(func() {
+		fn()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(running, name)
+	})
 }
 
-// awaitProbe waits for the first answer to a probe, if one is under way: until then no connection is idle, and a new one
-// may take longer than a call has time for. If the round trip time is known, it waits twice that from the probe's
-// begin. An error says that the call has no time left.
-func (t *Transport) awaitProbe(ctx context.Context, timeout time.Duration, server string, known bool) error {
-	if !known {
-		return nil
+// onIdle runs a command on each connection that stats says is idle in the client's pools, on all at once. In the pool
+// for single commands it runs at least as many as least says.
+func onIdle(ctx context.Context, at server, stats *redis.PoolStats, least int, command func() redis.Cmder) {
+	var wg sync.WaitGroup
+	for range max(int(stats.IdleConns), least) {
+		wg.Go(func() { _ = at.Process(ctx, command()) })
 	}
-	t.mu.Lock()
-	p := t.probed[server]
-	t.mu.Unlock()
-	if p == nil {
-		return nil
-	}
-	rtt := time.Duration(t.rtt.Load())
-	wait := timeout
-	if rtt > 0 {
-		wait = min(2*rtt, timeout/2)
-	}
-	wait -= time.Since(p.began)
-	if wait <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-p.answered:
-	case <-ctx.Done():
-		return leaveError(ctx, false)
-	case <-timer.C:
-		if rtt == 0 {
-			return fmt.Errorf("%w: %w", errConnecting, ErrNoReply)
+	if stats.PipelineStats != nil {
+		for range stats.PipelineStats.IdleConns {
+			wg.Go(func() {
+				p := at.Pipeline()
+				_ = p.Process(ctx, command()) // only queues
+				_, _ = p.Exec(ctx)
+			})
 		}
 	}
-	return nil
+	wg.Wait()
 }

@@ -30,9 +30,9 @@ type streamSource struct {
 	sentinel bool           // the client finds its server by Sentinel
 	running  sync.WaitGroup // goroutines of openings, and of streams that are being closed
 
-	mu           sync.Mutex    // guards the following fields
-	opening      []*opening    // dials in progress, the newest last
-	changed      chan struct{} // closed and replaced when an opening ends
+	opening atomic.Pointer[opening] // the dial in progress; set under mu
+
+	mu           sync.Mutex // guards the following fields
 	noDialBefore time.Time
 	closed       bool // no dial begins any more
 	awaited      bool // running is waited for, so nothing is added to it
@@ -89,24 +89,25 @@ const farAway = stall / 10
 // dialPause is how long no dial begins after one has failed, or has made a stream that had to end.
 const dialPause = time.Second
 
-// join returns a sharing of the stream for a call, or nil if the call must use the client's pool. If there is no stream,
-// it starts a dial and waits for that. An error says that the dial took too long. It goes on for the next call.
-func (o *streamSource) join(ctx context.Context, timeout time.Duration) (c *sharing, waited time.Duration, err error) {
+// join returns a sharing of the stream for a call, or an empty one if the call must use the client's pool. If there is
+// no stream, it starts a dial and waits for that. An error says that the dial took too long. It goes on for the next
+// call.
+func (o *streamSource) join(ctx context.Context, timeout time.Duration) (w sharing, waited time.Duration, err error) {
 	if o == nil || o.slow.Load() && !o.poolFull() {
-		return nil, 0, nil
+		return w, 0, nil
 	}
-	if c := o.tryJoin(timeout); c != nil {
-		return c, 0, nil
+	if w = o.tryJoin(timeout); w.s != nil {
+		return w, 0, nil
 	}
 	// A client without connections is closed, and must say so itself, or is used for the first time.
-	if o.stream.Load() != nil || o.rdb.PoolStats().TotalConns == 0 && !o.connecting() {
-		return nil, 0, nil
+	if o.stream.Load() != nil || o.rdb.PoolStats().TotalConns == 0 && o.opening.Load() == nil {
+		return w, 0, nil
 	}
 	began := time.Now()
-	o.connect(timeout)
+	o.connect()
 	err = o.await(ctx, timeout)
 	if waited = time.Since(began); err != nil {
-		return nil, waited, err
+		return w, waited, err
 	}
 	return o.tryJoin(max(timeout-waited, timeout*2/3)), waited, nil
 }
@@ -154,40 +155,40 @@ func (o *streamSource) poolFull() bool {
 	return stats.IdleConns == 0 && int(stats.TotalConns) >= most
 }
 
-// tryJoin returns a sharing of the present stream, or nil if there is none that may be used.
-func (o *streamSource) tryJoin(timeout time.Duration) *sharing {
+// tryJoin returns a sharing of the present stream, or an empty one if there is none that may be used.
+func (o *streamSource) tryJoin(timeout time.Duration) (none sharing) {
 	s, now := o.stream.Load(), time.Now()
-	if s == nil {
-		return nil
-	}
-	if o.sentinel && o.switched(s) {
-		return nil
+	if s == nil || o.sentinel && o.switched(s) {
+		return none
 	}
 	age, alone, owes := now.Sub(s.made), s.load.Load() == 0, s.owed.Load() > 0
 	idle := age - time.Duration(s.used.Load())
 	old := func(most, age time.Duration) bool { return most > 0 && age >= most }
 	if old(o.opt.ConnMaxLifetime, age) || alone && !owes && (old(o.opt.ConnMaxIdleTime, idle) || idle >= checkAfter && s.lost()) {
 		s.giveUp()
-		return nil
+		return none
 	}
 	switch {
 	case s.silent(now):
 		if alone { // those who waited have left
 			s.giveUp()
 		}
-		return nil
+		return none
 	case alone && o.rdb.PoolStats().TotalConns == 0:
-		return nil
+		return none
 	case !owes:
 		s.used.Store(int64(age))
 	}
-	if s.begin() {
-		return newSharing(s, now, timeout)
+	if !s.begin() {
+		return none
 	}
-	return nil
+	if o.limit > 0 {
+		timeout = min(timeout, o.limit)
+	}
+	return sharing{s: s, until: now.Add(timeout), timeout: timeout}
 }
 
-// close lets no new stream be made, ends dials, and waits for their goroutines and for those of streams that have ended.
+// close lets no new stream be made, ends a dial, and waits for its goroutine and for those of streams that have ended.
 // It does not wait for a stream that a call still uses, because that may be in a hook: the last call closes it.
 func (o *streamSource) close() {
 	if o == nil {
@@ -195,7 +196,7 @@ func (o *streamSource) close() {
 	}
 	o.mu.Lock()
 	o.closed = true
-	for _, p := range o.opening {
+	if p := o.opening.Load(); p != nil {
 		p.end()
 	}
 	o.mu.Unlock()

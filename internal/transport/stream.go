@@ -25,14 +25,13 @@ type stream struct {
 	made     time.Time
 	poolLost uint32        // how many connections the client's pool had lost when the dial began
 	free     sync.Pool     // of *flight
-	shared   sync.Pool     // of *sharing
 	toWrite  chan struct{} // cap 1: tells the writer that the queue is not empty
 	toRead   chan struct{} // cap 1: tells the reader that it has to read
 	closed   chan struct{} // ends the goroutines; closed when conn is about to be
 	closing  sync.Once
 	running  sync.WaitGroup // the goroutines that write and read
 	load     atomic.Int32   // calls on the stream, including time in hooks; the last call closes a retired stream
-	over     atomic.Bool    // retired: no call begins any more; written under mu
+	over     atomic.Bool    // retired: no call begins any more
 	reads    atomic.Int64   // how many replies have been received
 
 	// Since when the server has owed replies and been silent: the later of both, in nanoseconds since made.
@@ -88,7 +87,8 @@ func newStream(o *streamSource, conn net.Conn, poolLost uint32) *stream {
 	s := &stream{source: o, conn: conn, made: time.Now(), poolLost: poolLost}
 	s.toWrite, s.toRead, s.closed = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
 	s.in = &decoder{bufio.NewReaderSize(newSpinner(conn, &s.load), readSize)}
-	o.stream.Store(s) // before anything can fail, so that retire finds it there
+	s.alarm = time.AfterFunc(stall, s.alarmFired) // armAlarm says when it goes off
+	o.stream.Store(s)                             // before anything can fail, so that retire finds it there
 	s.running.Go(s.write)
 	s.running.Go(s.read)
 	return s
@@ -291,9 +291,6 @@ func (s *stream) write() {
 			s.fail(err)
 			return
 		}
-		if cap(out) > 4*readSize {
-			out = nil
-		}
 	}
 }
 
@@ -401,11 +398,7 @@ func (s *stream) armAlarm(until time.Time) {
 		return
 	}
 	s.alarmAt = until
-	if s.alarm == nil {
-		s.alarm = time.AfterFunc(time.Until(until), s.alarmFired)
-	} else {
-		s.alarm.Reset(time.Until(until))
-	}
+	s.alarm.Reset(time.Until(until))
 }
 
 // alarmFired runs on a timer. It wakes the callers whose time is over, and sets the alarm for the next one.
@@ -464,16 +457,13 @@ func (s *stream) lost() bool {
 
 // giveUp retires the stream, and closes it if no call uses it. Calls under way go on.
 func (s *stream) giveUp() {
-	if !s.begin() {
-		return
+	if s.begin() {
+		s.retire()
+		s.end()
 	}
-	s.mu.Lock()
-	s.retire()
-	s.mu.Unlock()
-	s.end()
 }
 
-// retire makes sure that no new call begins on the stream. It needs s.mu.
+// retire makes sure that no new call begins on the stream.
 func (s *stream) retire() {
 	s.over.Store(true)
 	s.source.stream.CompareAndSwap(s, nil)
@@ -500,9 +490,7 @@ func (s *stream) fail(err error) {
 func (s *stream) close() {
 	s.mu.Lock()
 	s.dead = true
-	if s.alarm != nil {
-		s.alarm.Stop()
-	}
+	s.alarm.Stop()
 	s.mu.Unlock()
 	s.closing.Do(func() {
 		close(s.closed)

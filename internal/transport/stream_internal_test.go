@@ -156,7 +156,7 @@ func TestACallThatGotNoAnswerIsNotSentAgain(t *testing.T) {
 				if !taken { // another call's command is stuck in the writer's hands
 					defer func(c *sent) { _ = there.Close(); <-c.ended }(sends(t.Context(), s))
 				}
-				c := newSharing(s, time.Now(), time.Second)
+				c := &sharing{s: s, until: time.Now().Add(time.Second)}
 				s.begin()
 				go func() { _, _ = c.send(t.Context(), rawCmd{verb: evalsha}) }()
 				synctest.Wait()
@@ -239,7 +239,7 @@ func TestAnAnswerInTheCauseOfAContextIsNoAnswer(t *testing.T) {
 		stuck := sends(t.Context(), s)
 		s.begin()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		c := newSharing(s, time.Now(), time.Minute)
+		c := &sharing{s: s, until: time.Now().Add(time.Minute)}
 		go func() {
 			synctest.Wait()
 			cancel(answerError("LOADING Redis is loading the dataset in memory"))
@@ -262,8 +262,8 @@ func (deaf) SetDeadline(time.Time) error { return errors.ErrUnsupported }
 func TestConnectionsWithoutDeadlinesAreNotShared(t *testing.T) {
 	here, there := net.Pipe()
 	defer func() { _ = there.Close() }()
-	o := &streamSource{changed: make(chan struct{})}
-	p := &opening{source: o, taken: true, end: func() {}}
+	o := &streamSource{}
+	p := &opening{source: o, taken: true, end: func() {}, over: make(chan struct{})}
 	p.conn = &holdable{Conn: deaf{here}, p: p}
 	o.opened(p)
 	if o.stream.Load() != nil || !o.closed {
@@ -410,7 +410,8 @@ func TestACallOfAGroupIsNotSentAloneAfterItsContextHasEnded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := newSharing(s, time.Now(), time.Minute).send(ctx, rawCmd{verb: evalsha})
+			c := &sharing{s: s, until: time.Now().Add(time.Minute)}
+			_, err := c.send(ctx, rawCmd{verb: evalsha})
 			ended <- err // a caller that is alone would have begun to write, and could not say so
 		}()
 		synctest.Wait()

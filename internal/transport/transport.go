@@ -38,12 +38,12 @@ type Transport struct {
 	life context.Context // of background work that no call waits for; ends when Wait begins
 	end  context.CancelFunc
 
-	mu      sync.Mutex           // guards the following fields
-	probed  map[string]*probing  // by server
-	retired map[string]time.Time // by server: when its idle connections were last closed
-	closing bool                 // Wait has been called: no background work begins any more
-	working int                  // goroutines
-	idle    sync.Cond            // working has become 0; its lock is mu
+	mu      sync.Mutex      // guards the following fields
+	probed  map[string]bool // by server: its idle connections are being probed
+	retired map[string]bool // by server: its idle connections are being closed, or have just been
+	closing bool            // Wait has been called: no background work begins any more
+	working int             // goroutines
+	idle    sync.Cond       // working has become 0; its lock is mu
 }
 
 // Call is one run of a script. It has a key. Keys and Args must not change until Wait has returned, because a command may
@@ -66,7 +66,7 @@ type Result struct {
 
 // New returns a Transport over rdb. It does no I/O.
 func New(rdb redis.UniversalClient) *Transport {
-	t := &Transport{rdb: rdb, probed: make(map[string]*probing)}
+	t := &Transport{rdb: rdb, probed: make(map[string]bool), retired: make(map[string]bool)}
 	switch c := rdb.(type) {
 	case server:
 		t.single, t.plain = c, c.Options().TLSConfig == nil
@@ -99,7 +99,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 		return nil, inScript(&c, notSent(ctx))
 	}
 	o := t.sourceFor(&c)
-	var w *sharing
+	var w sharing
 	var waited time.Duration
 	var err error
 	if !c.Apart || o.poolBusy() {
@@ -109,8 +109,8 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	switch {
 	case err != nil:
 		r.Err = inScript(&c, err)
-	case w != nil:
-		r = t.doShared(ctx, w, &c) // a pointer keeps stacks small: garbage collection scans those of all who wait
+	case w.s != nil:
+		r = t.doShared(ctx, &w, &c) // a pointer keeps stacks small: garbage collection scans those of all who wait
 	default:
 		r = t.pooled(ctx, timeLeft(timeout, waited), o, &c)
 	}
@@ -183,21 +183,15 @@ func timeLeft(timeout, spent time.Duration) time.Duration { return max(timeout-s
 
 // pooled sends a call on a connection of the client's pool. o is the source of streams to the call's server, or nil.
 func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *streamSource, c *Call) Result {
-	server, _, known := t.nodeOf(c.Keys[0])
-	began := time.Now()
-	if err := t.awaitProbe(ctx, timeout, server, known); err != nil {
-		return Result{Err: inScript(c, err)}
-	}
-	timeout = timeLeft(timeout, time.Since(began))
 	if o != nil && o.stream.Load() == nil && !o.slow.Load() {
 		// If this takes long, the client is probably dialling. A dial for a stream then outlasts this call's timeout, so
 		// that a later try finds a connection.
-		ready := time.AfterFunc(stall, func() { o.connect(timeout) })
+		ready := time.AfterFunc(stall, o.connect)
 		defer ready.Stop()
 	}
-	began = time.Now()
+	began := time.Now()
 	own := *c // the goroutine may outlive the caller's
-	r, err := runDetached(t, ctx, timeout, func(ctx context.Context) Result { return t.run(ctx, nil, &own) })
+	r, err := runDetached(t, ctx, timeout, func(ctx context.Context) (Result, error) { return t.run(ctx, nil, &own), nil })
 	switch {
 	case err != nil:
 		r.Err = inScript(c, err)
@@ -230,30 +224,37 @@ func (t *Transport) noteRTT(took time.Duration) {
 // of calls. A call that fails does not fail the others. DoAll returns when Do would. Then each call without an answer
 // has an error, and may have run.
 func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Call) []Result {
-	results := make([]Result, len(calls))
 	parts := make(map[string][]int) // calls by server, so that one that hangs delays only its own
 	for i := range calls {
 		server, _, _ := t.nodeOf(calls[i].Keys[0])
 		parts[server] = append(parts[server], i)
 	}
-	var wg sync.WaitGroup
-	for _, part := range parts {
-		if len(part) == 1 || t.sourceFor(&calls[part[0]]).poolBusy() {
-			for _, i := range part {
-				wg.Go(func() { results[i].Reply, results[i].Err = t.Do(ctx, timeout, calls[i]) })
-			}
-			continue
+	return inParts(calls, parts, func(_ string, own []Call) []Result {
+		if len(own) > 1 && !t.sourceFor(&own[0]).poolBusy() {
+			return t.pipeline(ctx, timeout, own)
 		}
+		results := make([]Result, len(own))
+		var wg sync.WaitGroup
+		for i := range own {
+			wg.Go(func() { results[i].Reply, results[i].Err = t.Do(ctx, timeout, own[i]) })
+		}
+		wg.Wait()
+		return results
+	})
+}
+
+// inParts runs all parts of the calls at the same time. A part is given by the indexes of its calls. inParts returns the
+// results in the order of calls.
+func inParts[K comparable](calls []Call, parts map[K][]int, run func(of K, own []Call) []Result) []Result {
+	results := make([]Result, len(calls))
+	var wg sync.WaitGroup
+	for of, part := range parts {
 		own := make([]Call, len(part))
 		for n, i := range part {
 			own[n] = calls[i]
 		}
 		wg.Go(func() {
-			for n, r := range t.pipeline(ctx, timeout, own) {
-				if r.Err == nil {
-					t.succeeded(t.source)
-				}
-				r.Err = t.failed(&own[n], r.Err)
+			for n, r := range run(of, own) {
 				results[part[n]] = r
 			}
 		})

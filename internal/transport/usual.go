@@ -148,10 +148,8 @@ func (g *grouping) deliver(flights []*flight, r reply) error {
 				g.solo = soloCalls
 			}
 		}
-		if !f.ended {
-			f.again = again
-			f.finish(own)
-		}
+		f.again = again
+		f.finish(own)
 	}
 	if errors.Is(lost, errOrder) {
 		return lost

@@ -151,23 +151,14 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 	return a, false
 }
 
-// Hold states how many holds a session has, and renews its lease. With a ttl of 0 the lease stays as it is.
-func (e *Encoder) Hold(s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
-	call := e.Renew(ttl, []Renewal{{s, op, n.Writes, n.Reads}})
-	if s.Queue != "" {
-		call.Keys = append(call.Keys, s.Queue)
-	}
-	return call
-}
-
 // Downgrade turns a session's write holds into read holds.
 func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts, ttl time.Duration) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
 	return call(scriptDowngrade, keys, whole, op, n.Reads, ttl.Milliseconds(), e.keep.Milliseconds(), e.inbox)
 }
 
-// DecodeStatement reads the answer to Hold, or to Downgrade, which opens the lock for readers. If Hold left the lease as
-// it is, the answer may have neither time nor waiters.
+// DecodeStatement reads the answer to Renew of one session, or to Downgrade, which opens the lock for readers. If Renew
+// left the lease as it is, the answer may have neither time nor waiters.
 func DecodeStatement(raw []any, opens bool) (room.Reply, error) {
 	of := scriptHold
 	if opens {
@@ -192,14 +183,15 @@ func DecodeStatement(raw []any, opens bool) (room.Reply, error) {
 	return reply, nil
 }
 
-// A Renewal is one session of a command that renews many. The session must hold alone.
+// A Renewal states how many holds a session has. Of several in one command, each must hold alone.
 type Renewal struct {
 	Session
 	Op            int64
 	Writes, Reads uint32
 }
 
-// Renew states the holds of many sessions, each of another lock, in one command.
+// Renew states the holds of sessions, each of another lock, and renews their leases. With a ttl of 0 the lease stays as
+// it is. If the sessions of the lock may be several, the call must be of one, and needs the key of its queue as well.
 func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
 	keys := make([]string, 0, len(all))
 	lease, life := e.leases(ttl)

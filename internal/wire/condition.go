@@ -81,8 +81,5 @@ func DecodeAwaiting(raw []any) (page []Waiter, next string, err error) {
 		w.Client = cur.Str("client")
 		page = append(page, w)
 	}
-	if cur.Err() != nil {
-		return nil, "", cur.Err()
-	}
-	return page, next, nil
+	return page, next, cur.End()
 }

@@ -45,11 +45,10 @@ func (e *Encoder) Permit(keys key.Keys, inbox, shard string, inFull bool) transp
 
 // A PermitReply says what is missing. Without it, a script could be refused halfway, and leave what it wrote before.
 type PermitReply struct {
-	Refused   []string // commands and channels
-	Sharded   string   // the error to PUBLISH, if SPUBLISH would work; else ""
-	Unsharded bool     // the server has no sharded pub/sub
-	Old       bool     // the server is too old
-	Version   string   // of a server that is too old
+	Refused []string // commands and channels
+	Sharded string   // the error to PUBLISH, if SPUBLISH would work; else ""
+	Old     bool     // the server is too old
+	Version string   // of a server that is too old
 }
 
 // DecodePermit reads the answer to Permit. It stops at what it cannot read.
@@ -58,9 +57,6 @@ func DecodePermit(raw []any) (reply PermitReply) {
 		switch name := cur.Str("refused"); name {
 		case "sharded":
 			reply.Sharded = cur.Str("words")
-		case "unknown":
-			reply.Unsharded = true
-			return reply
 		case "old":
 			reply.Old, reply.Version = true, cur.Str("version")
 			return reply
@@ -121,7 +117,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 		h.Weight = int(cur.Within("weight", 0, maxCount))
 		info.Holders = append(info.Holders, h)
 	}
-	return info, cur.Err()
+	return info, cur.End()
 }
 
 // Waiters asks who waits: at most size entries of the queue, behind the place last where the previous page ended, or 0.
@@ -149,7 +145,7 @@ func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 		w.Client = cur.Str("client")
 		page = append(page, w)
 	}
-	return page, last, cur.Err()
+	return page, last, cur.End()
 }
 
 // Force ends the grant that an owner has under a token. after is where a previous call stopped, or 0. For the owner ""
@@ -169,7 +165,7 @@ func DecodeForce(raw []any) (removed, more bool, after int64, err error) {
 	cur.Int("now")
 	more = cur.Int("more") == 1
 	after = cur.Int("after")
-	return removed, more, after, cur.Err()
+	return removed, more, after, cur.End()
 }
 
 // Introduce stores the label of the client under the key at, for the time life.

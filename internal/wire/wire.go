@@ -105,10 +105,10 @@ type Encoder struct {
 
 	// Arguments that are the same in most requests of a client. They are made once, since each costs an allocation.
 
-	terms           [Vouch + 1]any // of acquire, by echo
-	release         any            // terms of release
-	write, read     any            // counts of a first request
-	lease, life, no any            // the client's TTL; how long a hash lives with it; a lease of 0
+	terms       [Vouch + 1]any // of acquire, by echo
+	release     any            // terms of release
+	write, read any            // counts of a first request
+	lease, life any            // the client's TTL; how long a hash lives with it
 }
 
 // A Nonce names one acquisition. It has 128 random bits.
@@ -148,7 +148,6 @@ func NewEncoder(client, inbox string, ttl, keep time.Duration) *Encoder {
 		read:    requestCounts(1, true, 1, lease),
 		lease:   lease,
 		life:    strconv.FormatInt((ttl + keep).Milliseconds(), 10),
-		no:      "0",
 	}
 	for echo := range e.terms {
 		e.terms[echo] = fmt.Sprintf("%d %d %s", keep.Milliseconds(), echo, inbox)
@@ -162,7 +161,7 @@ func (e *Encoder) leases(ttl time.Duration) (lease, life any) {
 	case e.ttl:
 		return e.lease, e.life
 	case 0:
-		return e.no, e.keep.Milliseconds()
+		return "0", e.keep.Milliseconds()
 	}
 	return ttl.Milliseconds(), (ttl + e.keep).Milliseconds()
 }
@@ -205,7 +204,6 @@ func (e *Encoder) identity(nonce, owner string, p room.Permits) (whole, field st
 // A Session names a session in a call.
 type Session struct {
 	Hash    string // the lock's key
-	Queue   string // the queue's key if several sessions may hold; else ""
 	Nonce   string
 	Owner   string
 	Permits room.Permits // of a semaphore

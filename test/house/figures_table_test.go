@@ -71,7 +71,7 @@ var figures = []figure{
 		says: []string{`pass(?:ed|ing)?\b[^.|]{0,140}? for (?:up to )?@`, `number \(\d+\), time \(@\)`},
 	},
 	{
-		what: "how long who reads for a few looks before it sleeps", file: "internal/transport/spin_unix.go", source: `spinTime = (.+)`,
+		what: "how long who reads for a few looks before it sleeps", file: "internal/transport/socket_unix.go", source: `spinTime = (.+)`,
 		says: []string{`looks for replies for @`},
 	},
 	{

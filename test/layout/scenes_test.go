@@ -96,6 +96,11 @@ func record(t *testing.T) (all []vector) {
 	return all
 }
 
+// states returns the call by which a session states how many write holds it has.
+func states(e *wire.Encoder, s wire.Session, op int64, writes uint32, ttl time.Duration) transport.Call {
+	return e.Renew(ttl, []wire.Renewal{{Session: s, Op: op, Writes: writes}})
+}
+
 func plainScene(s *scene, a, b *wire.Encoder, keys key.Keys) {
 	s.says("a free lock is taken", a.Acquire(keys, wire.KindPlain, s.notAfter(), wire.Quiet, asks('a')))
 	s.says("the same request again", a.Acquire(keys, wire.KindPlain, s.notAfter(), wire.Quiet, asks('a')))
@@ -108,14 +113,14 @@ func plainScene(s *scene, a, b *wire.Encoder, keys key.Keys) {
 	beat.Op, beat.Place = 2, queued.Reply.([]any)[3].(int64)
 	s.says("a heartbeat keeps its place", b.Acquire(keys, wire.KindPlain, s.notAfter(), wire.Quiet, beat))
 	s.says("a request queues behind it", a.Acquire(keys, wire.KindPlain, s.notAfter(), wire.Quiet, asks('d')))
-	s.says("a renewal", a.Hold(session(keys, 'a'), 2, ledger.Counts{Writes: 1}, sceneTTL))
-	s.says("an old statement", a.Hold(session(keys, 'a'), 1, ledger.Counts{Writes: 2}, 0))
+	s.says("a renewal", states(a, session(keys, 'a'), 2, 1, sceneTTL))
+	s.says("an old statement", states(a, session(keys, 'a'), 1, 2, 0))
 	s.says("who holds", a.Info(keys, 0, 250))
 	s.says("who waits", a.Waiters(keys, 0, 500))
 	s.says("another kind is in use", a.Acquire(keys, wire.KindFair, s.notAfter(), wire.Quiet, asks('e')))
 	s.says("the lock is handed over", a.Release(keys, session(keys, 'a'), 0, 0, false))
 	s.says("the same release again", a.Release(keys, session(keys, 'a'), 0, 0, false))
-	s.says("not held any more", a.Hold(session(keys, 'a'), 3, ledger.Counts{Writes: 1}, sceneTTL))
+	s.says("not held any more", states(a, session(keys, 'a'), 3, 1, sceneTTL))
 	token := s.stored[keys.Hash].Hash["token"]
 	var instant int64
 	_, err := fmt.Sscan(token, &instant)
@@ -154,17 +159,18 @@ func lateScene(s *scene, a, b *wire.Encoder, keys key.Keys) {
 	beat.Op, beat.Place = 2, s.now
 	s.now += sceneTTL.Microseconds()
 	s.says("the holder has died", a.Acquire(keys, wire.KindPlain, s.notAfter(), wire.Quiet, beat))
-	s.says("the dead one renews", b.Hold(session(keys, 'b'), 2, ledger.Counts{Writes: 1}, sceneTTL))
+	s.says("the dead one renews", states(b, session(keys, 'b'), 2, 1, sceneTTL))
 }
 
 func ownerScene(s *scene, a, b *wire.Encoder, keys key.Keys) {
 	outer, inner := asks('a'), asks('b')
 	outer.Owner, inner.Owner = "job 7", "job 7"
 	s.says("an owner takes the lock", a.Acquire(keys, wire.KindPlain, s.notAfter(), wire.Quiet, outer))
-	s.says("a nested lock is a statement", a.Hold(wire.Session{Hash: keys.Hash, Nonce: outer.Nonce, Owner: outer.Owner}, 2, ledger.Counts{Writes: 2}, 0))
+	s.says("a nested lock is a statement", states(a, wire.Session{Hash: keys.Hash, Nonce: outer.Nonce, Owner: outer.Owner}, 2, 2, 0))
 	s.says("the owner enters in another client", b.Acquire(keys, wire.KindPlain, s.notAfter(), wire.Quiet, inner))
-	several := wire.Session{Hash: keys.Hash, Queue: keys.Queue, Nonce: inner.Nonce, Owner: inner.Owner}
-	s.says("one of several sessions renews", b.Hold(several, 2, ledger.Counts{Writes: 1}, sceneTTL))
+	several := states(b, wire.Session{Hash: keys.Hash, Nonce: inner.Nonce, Owner: inner.Owner}, 2, 1, sceneTTL)
+	several.Keys = append(several.Keys, keys.Queue)
+	s.says("one of several sessions renews", several)
 	s.says("two requests of a client", a.Acquire(keys, wire.KindPlain, s.notAfter(), wire.Quiet, asks('c'), asks('d')))
 	s.says("one of several sessions leaves", a.Release(keys, wire.Session{Nonce: outer.Nonce, Owner: outer.Owner}, 0, 0, false))
 	s.says("the last one leaves", b.Release(keys, wire.Session{Nonce: inner.Nonce, Owner: inner.Owner}, 0, 0, false))

@@ -15,8 +15,8 @@ var Liveness = []Rule{
 		[]string{"TestF12HolderReleasesWhileItsSlotMigrates"},
 	},
 	{
-		"a renewal declares one key", ". acquisition.session",
-		"if several { s.Queue", "if true { s.Queue",
+		"a renewal declares one key", ". acquisition.statementCall",
+		"if st.Several {", "if true {",
 		[]string{"TestF12HolderRenewsAndReentersWhileItsSlotMigrates"},
 	},
 	{
@@ -256,7 +256,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a SCAN that is not answered has the connections asked", "internal/transport Transport.Scan",
-		"t.probeServer(at.Addr, node, pattern)", "_ = node",
+		"t.probeServer(at.Addr, at.rdb, pattern)", "_ = 0",
 		[]string{"TestF18LocksAreListedThoughConnectionsAreDead"},
 	},
 	{

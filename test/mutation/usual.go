@@ -141,7 +141,7 @@ var usualRules = []Rule{
 	},
 	{
 		"the idle connections of the client to a server that takes no writes are closed", "internal/transport closeIdle",
-		"for range stats.IdleConns {", "for range 0 * stats.IdleConns {",
+		"onIdle(ctx, at, at.PoolStats(), 0, command)", "_ = command",
 		[]string{"TestLocksFollowAnAddressThatLeavesAPrimaryWithoutReplicas"},
 	},
 	{
@@ -296,12 +296,12 @@ var usualRules = []Rule{
 	},
 	{
 		"connecting is not part of a try", "internal/transport streamSource.connect",
-		"context.WithTimeout(context.Background(), openingLimit)", "context.WithTimeout(context.Background(), min(again, openingLimit))",
+		"context.WithTimeout(context.Background(), openingLimit)", "context.WithTimeout(context.Background(), min(stall, openingLimit))",
 		[]string{"TestALockInAFarRedisCostsItsConnectionAndItsRoundTrips", "TestCredentialsMayTakeLongerThanATry"},
 	},
 	{
 		"a connection is made from the first call on that has to wait", "internal/transport Transport.pooled",
-		"func() { o.connect(timeout) }", "func() {}",
+		"time.AfterFunc(stall, o.connect)", "time.AfterFunc(stall, func() {})",
 		[]string{"TestALockInAFarRedisCostsItsConnectionAndItsRoundTrips"},
 	},
 	{
@@ -311,17 +311,17 @@ var usualRules = []Rule{
 	},
 	{
 		"one call waits for a connection that hangs", "internal/transport streamSource.await",
-		"first.gaveUpOn.Store(true)", "_ = first",
+		"p.gaveUpOn.Store(true)", "_ = p",
 		[]string{"TestDialThatHangsIsNotTriedByEachCall"},
 	},
 	{
 		"holds are renewed though the client has no connection to spare", "internal/transport Transport.DoAll",
-		"|| t.sourceFor(&calls[part[0]]).poolBusy() {", "{",
+		"&& !t.sourceFor(&own[0]).poolBusy() {", "{",
 		[]string{"TestHoldsAreRenewedThoughTheClusterClientHasNoConnectionToSpare"},
 	},
 	{
 		"a call that is alone needs no connection of the client's", "internal/transport Transport.DoAll",
-		"len(part) == 1 || ", "",
+		"len(own) > 1 && ", "",
 		[]string{"TestCredentialsMayTakeLongerThanATry"},
 	},
 	{
