@@ -57,17 +57,6 @@ func (w *awaiting) rejoin() error {
 	}
 }
 
-// reason returns why a wait ended without a signal. It is nil if the time of a WaitFor has passed.
-func (w *awaiting) reason(ctx context.Context) error {
-	switch {
-	case ctx.Err() != nil:
-		return ending.Of(ctx)
-	case w.a.keeper.c.tracker.Draining():
-		return ErrClosed
-	}
-	return nil
-}
-
 // part has Redis end the session and put it in the condition's queue. ctx can end the call before that.
 // bounded, which also ends with the time of a WaitFor, cannot: a WaitFor gives up the lock in any case.
 func (w *awaiting) part(ctx, bounded context.Context) error {
