@@ -622,7 +622,8 @@ func (w *waiting) explain(err error) error {
 		err = &hintError{err, fmt.Sprintf("%d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
 			w.goneGrants, w.lock.terms.TTL)}
 	}
-	if w.hint == "" && w.wasTaken && w.heldBeside() {
+	// The holder may be an outer call or another goroutine: nobody can tell. So the error has a hint, and the log has no line.
+	if w.hint == "" && w.wasTaken && w.heldFor(w.keeper.room.HeldSince) >= w.lock.terms.TTL/3 {
 		w.hint = hintBeside
 	}
 	if w.hint != "" {
@@ -699,7 +700,7 @@ func (w *waiting) noteLost() {
 // outer call of its goroutine, which then waits for itself. Before that time noteSelf sets the timer to look again.
 func (w *waiting) noteSelf(hint *time.Timer) {
 	third := w.lock.terms.TTL / 3
-	if left := third - w.waitedOnSelf(); left > 0 {
+	if left := third - w.heldFor(w.lock.holds.HeldSince); left > 0 {
 		hint.Reset(left)
 		return
 	}
@@ -709,22 +710,13 @@ func (w *waiting) noteSelf(hint *time.Timer) {
 	}
 }
 
-// heldBeside reports whether this client has held the lock for a third of the TTL since the call began. The holder may
-// be an outer call or another goroutine: nobody can tell. So the error has a hint, and the log has no line.
-func (w *waiting) heldBeside() bool {
-	k := w.keeper
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	since := k.room.HeldSince()
-	return !since.IsZero() && k.c.clock.Now().Sub(clock.Max(w.began, since)) >= w.lock.terms.TTL/3
-}
-
-// waitedOnSelf returns for how long of the call's wait its own handle has held the lock, or 0 if it does not hold.
-func (w *waiting) waitedOnSelf() time.Duration {
+// heldFor returns for how long of the call's wait the lock has been held, as far as heldSince tells: 0 if it says that
+// nobody holds.
+func (w *waiting) heldFor(heldSince func() clock.Instant) time.Duration {
 	k := w.keeper
 	at := k.look()
 	defer k.end(&at)
-	since := w.lock.holds.HeldSince()
+	since := heldSince()
 	if since.IsZero() {
 		return 0
 	}

@@ -179,8 +179,11 @@ func (a *Acquisition) GiveUp(at *Step) {
 		a.Session.unreserve()
 		a.Session.finishApart(at)
 		return
-	case e.queued && a.carries && a.Room.inherit(e, at):
-		return
+	case e.queued && a.carries:
+		if front := a.Room.next(a.flow()); front != nil && *front.terms == *a.Terms {
+			a.Room.give(front, Given{Acquisition: a}, at) // it takes over the entry
+			return
+		}
 	case !e.queued && a.doubt == 0: // Redis has nothing of the nonce
 		a.end(at)
 		at.do(Effect{Do: Forget, Of: a})

@@ -239,17 +239,6 @@ func (r *Room) give(p *Follower, what Given, at *Step) {
 	at.do(Effect{Do: Wake, Who: p.Who})
 }
 
-// inherit gives a queued entry, which its call has left, to the next call in line if that has the same terms. It
-// reports whether it did.
-func (r *Room) inherit(e *Entry, at *Step) bool {
-	front := r.next(e.flow())
-	if front == nil || *front.terms != *e.Terms {
-		return false
-	}
-	r.give(front, Given{Acquisition: e.Acquisition}, at)
-	return true
-}
-
 // handClaim gives the claim of an acquisition to the next call in line, because the acquisition has ended or waits on a
 // condition. place is the place in the queue that the next call asks for.
 func (r *Room) handClaim(a *Acquisition, place int64, at *Step) {

@@ -41,7 +41,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a place goes to the next in line", "internal/room Acquisition.GiveUp",
-		"case e.queued && a.carries && a.Room.inherit(e, at):", "case false && a.Room.inherit(e, at):",
+		"case e.queued && a.carries:", "case false:",
 		[]string{"TestF13dCancelledFrontHandsItsPlaceOn"},
 	},
 	{

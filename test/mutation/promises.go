@@ -4,7 +4,7 @@ package mutation
 var promiseRules = []Rule{
 	{
 		"a wait for another handle of the client is hinted at", ". waiting.explain",
-		`w.hint == "" && w.wasTaken && w.heldBeside()`, `w.hint == "?" && w.heldBeside()`,
+		`if w.hint == "" && w.wasTaken &&`, `if w.hint == "?" &&`,
 		[]string{"TestACallThatWaitsForAnotherHandleOfItsClientIsToldOfOwners"},
 	},
 	{
