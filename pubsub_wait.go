@@ -97,18 +97,18 @@ func (w *waiting) acquire() (*Hold, error) {
 		switch got := p.Given; {
 		case got.Joined:
 			return acquired(got.Acquisition).reenter(w, true)
-		case got.Acquisition != nil: // in the queue already, or holding: then waitInQueue returns at once
-			a, err = w.waitInQueue(acquired(got.Acquisition))
+		case got.Acquisition != nil: // in the queue already, or holding: then contend returns at once
+			a, err = w.contend(acquired(got.Acquisition), got.Place, true)
 		default:
 			k.mu.Lock()
 			a = k.newAcquisition(w.owner, w.lock, true)
 			k.mu.Unlock()
-			a, err = w.contend(a, got.Place)
+			a, err = w.contend(a, got.Place, false)
 		}
 	default:
 		a = k.newAcquisition(w.owner, w.lock, way == room.First)
 		k.end(&at)
-		a, err = w.contend(a, room.PlaceNew)
+		a, err = w.contend(a, room.PlaceNew, false)
 	}
 	if err != nil {
 		return nil, err
@@ -121,26 +121,36 @@ func (w *waiting) want() room.Want {
 	return room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Unlock: w.unlock, Terms: &w.lock.terms.Terms}
 }
 
-// contend asks Redis for the lock and for a place in the queue, and waits there until it has an outcome. With once it
-// does not wait. got is a, or the acquisition whose grant was passed on to a. Without got, a is given up.
-func (w *waiting) contend(a *acquisition, place int64) (got *acquisition, err error) {
-	mine := true
+// contend asks Redis for the lock and for a place in the queue, unless another call has asked by a already, and waits
+// there until it has an outcome. With once it does not wait. got is a, or the acquisition whose grant was passed on to
+// a. Without got, a is given up.
+func (w *waiting) contend(a *acquisition, place int64, asked bool) (got *acquisition, err error) {
 	defer func() {
-		if mine && got == nil { // failed, or a hook has panicked
-			a.giveUp()
+		if got == nil { // failed, or a hook has panicked
+			at := a.keeper.begin()
+			defer a.keeper.end(&at)
+			if a.Entry != nil {
+				w.goneGrants += a.Entry.Wasted // had ended when the client heard of them
+			}
+			a.GiveUp(&at)
 		}
 	}()
-	err = w.ask(a, place)
-	switch {
-	case err != nil:
-		return nil, err
-	case w.said.Code == room.Held:
-		return a, nil
-	case w.said.Code == room.Queued:
-		mine = false // waitInQueue gives it up, and then it may become another's
-		return w.waitInQueue(a)
+	if !asked {
+		if err = w.ask(a, place); err != nil {
+			return nil, err
+		}
+		switch w.said.Code {
+		case room.Held:
+			return a, nil
+		case room.Queued:
+		default:
+			return nil, w.refused(a, &w.said)
+		}
 	}
-	return nil, w.refused(a, &w.said)
+	if err = w.sleep(a.waitOver(), &a.Acquisition); err != nil {
+		return nil, err
+	}
+	return w.outcome(a)
 }
 
 // ask asks Redis for the lock. The answer is in w.said. A call may join the queue only if messages reach it, or its
@@ -283,7 +293,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	k, c := a.keeper, a.keeper.c
 	q, call, block, echo, err := w.next(a, place)
 	if err != nil || q.Entry == nil {
-		w.said = room.Answer{Code: room.Queued} // so waitInQueue looks at what the message has said
+		w.said = room.Answer{Code: room.Queued} // so contend looks at what the message has said
 		return err
 	}
 	need := a.Terms.Replicas
@@ -426,32 +436,16 @@ func (w *waiting) standInLine(p *room.Follower, given <-chan struct{}) error {
 			w.keeper.end(&at)
 		}
 	}()
-	w.listen() // it may be the next that asks Redis
-	w.waitingHook()
 	err := w.sleep(given, nil)
 	inLine = err != nil
 	return err
 }
 
-// waitInQueue waits in Redis' queue until a is granted the lock. got, and a without got, are as for contend.
-func (w *waiting) waitInQueue(a *acquisition) (got *acquisition, err error) {
-	defer func() {
-		if got == nil {
-			w.noteWasted(a)
-			a.giveUp()
-		}
-	}()
-	w.listen() // the entry may come from another call, whose messages are this call's now
-	w.waitingHook()
-	if err = w.sleep(a.waitOver(), &a.Acquisition); err != nil {
-		return nil, err
-	}
-	return w.outcome(a)
-}
-
 // sleep waits until done is closed. If the context or the client ends first, it returns the error of the call. a is the
 // acquisition by which the call asks, or nil if the call stands in line.
 func (w *waiting) sleep(done <-chan struct{}, a *room.Acquisition) error {
+	w.listen() // in line, it may be the next that asks; an entry may come from another call, whose messages are its own now
+	w.waitingHook()
 	hint := time.NewTimer(w.lock.terms.TTL / 3)
 	defer hint.Stop()
 	for {
@@ -537,15 +531,6 @@ func (w *waiting) restart(err error) (again bool, final error) {
 
 // manyWasted is how many grants of one call must end before it can use them until that is logged.
 const manyWasted = 5
-
-// noteWasted adds to goneGrants the grants of an entry that had ended when the client heard of them.
-func (w *waiting) noteWasted(a *acquisition) {
-	a.keeper.mu.Lock()
-	defer a.keeper.mu.Unlock()
-	if a.Entry != nil {
-		w.goneGrants += a.Entry.Wasted
-	}
-}
 
 // refused returns the error for an answer that neither grants the lock nor queues the call. After errGone the call asks
 // again, under a new nonce.
@@ -686,14 +671,6 @@ func (w *waiting) note(hint string) (log bool) {
 	log = w.hint == ""
 	w.hint = hint
 	return log
-}
-
-// noteLost notes, once, that the call has waited long for the Unlock of a lost hold, which may never come.
-func (w *waiting) noteLost() {
-	if w.note(hintLost) {
-		w.keeper.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss",
-			slog.String("lock", w.lock.Name()))
-	}
 }
 
 // noteSelf notes, once, that the call has waited a third of the TTL for a hold of its own handle. That may be an

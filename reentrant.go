@@ -3,6 +3,7 @@ package relock
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -423,7 +424,10 @@ func (l *Lock) awaitUnlock(w *waiting) error {
 		select {
 		case <-freed:
 		case <-hint.C:
-			w.noteLost()
+			if w.note(hintLost) { // the Unlock may never come
+				k.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss",
+					slog.String("lock", l.Name()))
+			}
 		case <-w.ctx.Done():
 			w.handleOccupied = true
 			return ending.Of(w.ctx)

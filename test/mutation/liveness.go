@@ -215,7 +215,7 @@ var Liveness = []Rule{
 		[]string{"TestShardedWaiterIsWokenByMessage"},
 	},
 	{
-		"who stands in line is subscribed", ". waiting.standInLine, waiting.waitInQueue",
+		"who stands in line is subscribed", ". waiting.sleep",
 		"w.listen()", "_ = 0",
 		[]string{"TestShardedChannelIsSubscribedWhileSomebodyWaits"},
 	},
