@@ -69,20 +69,13 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	}
 	defer func() { <-w.a.turn.place }()
 	at := k.begin()
-	e, why := (*room.Entry)(nil), room.NotHeld
+	var e *room.Entry
 	if w.by == nil || !w.by.hold.Released { // otherwise the session belongs to the next call by now
-		e, why = w.a.Session.Part(&at)
-	}
-	if why == room.Parted {
-		e.Await.Shaken = w.shaken
+		e = w.a.Session.Part(w.shaken, &at)
 	}
 	k.end(&at)
-	switch why {
-	case room.Parted:
-	case room.NotHeld: // lost, or another call of the owner waits or has unlocked, and ends the session
+	if e == nil { // lost, or another call of the owner waits or has unlocked, and ends the session
 		return w.lossOr(ErrNotHeld)
-	default:
-		return w.refused(why)
 	}
 	return w.enqueue(bounded, e)
 }

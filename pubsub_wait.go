@@ -60,9 +60,10 @@ func (w *waiting) acquire() (*Hold, error) {
 	}
 	if w.owner != "" {
 		if s := k.room.HeldBy(want, &at); s != nil {
-			h := w.lock.join(s, w.manner, &at)
+			h := w.lock.newHold(w.manner)
+			joined := s.Join(&h.hold, &at)
 			k.end(&at)
-			if h != nil {
+			if joined {
 				return h, nil
 			}
 			if h, err := acquired(s.Acquisition).reenter(w, false); !ending.Is(err, errGone) {

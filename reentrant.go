@@ -522,16 +522,6 @@ func (l *Lock) newHold(m manner) *Hold {
 	return h
 }
 
-// join makes a hold without telling Redis (LocalReentry), or returns nil if Redis must know. It needs the keeper's mu.
-func (l *Lock) join(s *room.Session, m manner, at *room.Step) *Hold {
-	if !s.CanJoin(&l.terms.Terms, l.read, at) {
-		return nil
-	}
-	h := l.newHold(m)
-	s.Join(&h.hold, at)
-	return h
-}
-
 // sessionOf returns the acquisition by which the owner holds the lock for writing in this client. It returns ErrLost if
 // the owner has not unlocked what it lost, and ErrNotHeld if it does not hold.
 func (l *Lock) sessionOf(owner string) (*acquisition, error) {

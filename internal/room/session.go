@@ -492,10 +492,11 @@ func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 	return true
 }
 
-// CanJoin reports whether a hold of these terms can join the session without a command.
-func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool {
-	told, meant := s.Ledger.Told.Writes, s.Ledger.Meant.Writes
-	if read {
+// Join makes a hold of the session without a command, and reports whether its terms allow that. The caller has set the
+// terms and whether it reads.
+func (s *Session) Join(h *Hold, at *Step) bool {
+	t, told, meant := h.Terms, s.Ledger.Told.Writes, s.Ledger.Meant.Writes
+	if h.Read {
 		told, meant = s.Ledger.Told.Reads, s.Ledger.Meant.Reads
 	}
 	// As for a hold that is passed on: with less than a third of the lease left, renewals are failing.
@@ -504,17 +505,13 @@ func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool {
 		return false
 	}
 	for _, outer := range s.holds.all() {
-		if outer.Read == read && outlasts(outer.Terms, t) {
+		if outer.Read == h.Read && outlasts(outer.Terms, t) {
+			h.local = true
+			s.Hold(h, at)
 			return true
 		}
 	}
 	return false
-}
-
-// Join makes a hold without a command, as CanJoin allows. The caller has set the hold's terms and whether it reads.
-func (s *Session) Join(h *Hold, at *Step) {
-	h.local = true
-	s.Hold(h, at)
 }
 
 // outlasts reports whether a hold of the outer terms is renewed for at least as long as one of the inner terms would
@@ -529,20 +526,17 @@ func (s *Session) covers(t *Terms, now clock.Instant) bool {
 	return !s.Over && !s.Absent() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.fresh(s.Terms.TTL, now)
 }
 
-// Part makes a session wait on a condition: from now on it does not hold here. The entry says what Redis must be
-// told. why is Parted, or the reason why it cannot wait.
-func (s *Session) Part(at *Step) (e *Entry, why Parting) {
+// Part makes a session wait on a condition: from now on it does not hold here. The entry says what Redis must be told,
+// and is nil if the session has nothing to give up. shaken is for Entry.Shake.
+func (s *Session) Part(shaken any, at *Step) *Entry {
 	s.Check(at)
 	n := s.Ledger.Kept()
-	switch {
-	case s.Over || s.Absent():
-		return nil, NotHeld
-	case n.Writes == 0:
-		return nil, NotHeld
+	if s.Over || s.Absent() || n.Writes == 0 {
+		return nil
 	}
 	op := s.op + 1
 	s.op += 2 // Redis records the second number if it refuses, so that a late copy is not carried out
-	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token}}
+	e := &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token, Shaken: shaken}}
 	e.sent = append(e.one[:0], stamp{op, at.Now})
 	s.Acquisition.Entry = e
 	for _, h := range s.holds.all() {
@@ -551,7 +545,7 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 	s.dismiss(at)
 	s.Room.sessions.remove(s)
 	at.timer(s.Acquisition, clock.Instant{}, 0)
-	return e, Parted
+	return e
 }
 
 // wake makes a session hold again. Entry.grant calls it when the lock is granted again. Its holds are not trusted

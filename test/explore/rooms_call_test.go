@@ -68,12 +68,9 @@ func (c *roomCall) begin() {
 	}
 	if c.want.Owner != "" {
 		if s := m.room.HeldBy(c.want, at); s != nil {
-			if s.CanJoin(c.want.Terms, c.want.Read, at) {
-				c.join(s, at)
-				return
+			if !c.join(s, at) {
+				c.reenter(s, false)
 			}
-			m.done(at)
-			c.reenter(s, false)
 			return
 		}
 	}

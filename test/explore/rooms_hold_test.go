@@ -307,14 +307,16 @@ func (c *roomCall) reenter(s *room.Session, reserved bool) {
 	}
 }
 
-// join adds a hold of which Redis is not told.
-func (c *roomCall) join(s *room.Session, at *room.Step) {
+// join adds a hold of which Redis is not told, if its terms allow that.
+func (c *roomCall) join(s *room.Session, at *room.Step) (joined bool) {
 	hold := c.newHold()
 	hold.joined = true
-	s.Join(&hold.Hold, at)
-	c.m.hall.seen["holds that Redis is not told of"]++
-	c.took(hold)
+	if joined = s.Join(&hold.Hold, at); joined {
+		c.m.hall.seen["holds that Redis is not told of"]++
+		c.took(hold)
+	}
 	c.m.done(at)
+	return joined
 }
 
 // wait has Redis told of one more hold.
