@@ -91,8 +91,7 @@ func (l *Lock) Unlock() error {
 	err := errNoHold
 	if k := l.c.registry.find(l); k != nil {
 		defer l.c.registry.leave(k)
-		at := k.begin()
-		k.room.Judge(&at)
+		at := k.look()
 		if h := l.holds.Next(); h != nil {
 			err = h.Of.(*Hold).end(&at)
 		} else {

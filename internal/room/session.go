@@ -706,8 +706,6 @@ func (s *Session) finish(at *Step) Ending {
 	switch {
 	case s.counted():
 		return Fewer
-	case s.Over:
-		return WasLost
 	case s.Room.passToLine(s, at), s.run != nil && s.Room.passToRun(s, at):
 		return Silent
 	}

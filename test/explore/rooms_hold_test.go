@@ -134,7 +134,6 @@ func (x *roomHold) unlock() {
 		a.release()
 	case room.Silent:
 		m.hall.seen["unlocks without a command"]++
-	case room.WasLost:
 	}
 }
 

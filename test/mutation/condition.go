@@ -243,8 +243,8 @@ var conditionRules = []Rule{
 		[]string{"TestReleaseOfWhatNobodyHeardOfPassesItsSignalOn"},
 	},
 	{
-		"condition: a hold that is released while its owner waits has ended", ". Hold.end",
-		"return h.endAbsent(at)", "k.end(at); return err",
+		"condition: a hold that is released while its owner waits has ended", "internal/room Hold.End",
+		"h.GiveBack(at)", "",
 		[]string{"TestAnUnlockDuringAWaitOfItsOwnerIsRemembered", "TestAWaitReturnsWithoutWhatHasEndedMeanwhile"},
 	},
 	{
