@@ -257,14 +257,7 @@ func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (mo
 	if err != nil {
 		return false, err
 	}
-	more, err = a.stated(st, raw, acks)
-	if more || err != nil && !ending.Is(err, ErrReplicas) {
-		return more, err
-	}
-	a.keeper.mu.Lock()
-	defer a.keeper.mu.Unlock()
-	st.Session.Ledger.Answered(st.Said, err == nil)
-	return false, err
+	return a.stated(st, raw, acks)
 }
 
 // statementCall returns the command for a statement.

@@ -291,10 +291,6 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 	for i, result := range w.c.doAll(ctx, renewal.Within, renewal.Need, calls) {
 		st, err := batch[i], result.Err
 		if err == nil {
-			k := keeperOf(st)
-			k.mu.Lock()
-			st.Tried()
-			k.mu.Unlock()
 			var more bool
 			more, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
 			if more { // it has turned out to be one of several sessions of its owner

@@ -260,7 +260,7 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 	s.op++
 	s.busy, s.news = true, false
 	said := ledger.Statement{Op: s.op, Counts: s.Ledger.Meant}
-	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several}, true
+	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several, renewal: true}, true
 }
 
 // pause counts a failed renewal, and returns how long to wait after it.

@@ -196,9 +196,6 @@ func (a *roomAcq) say(t *teller, st *room.Statement) {
 		}
 		at := a.m.step()
 		v := st.Stated(a.m.said(st, reply), 0, at)
-		if v == room.Known || v == room.Short {
-			st.Session.Ledger.Answered(st.Said, v == room.Known)
-		}
 		a.turn = false
 		a.m.done(at)
 		switch v {
