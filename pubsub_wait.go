@@ -378,7 +378,8 @@ func failure(err error) room.Failure {
 }
 
 // confirmed returns the hold of a grant, and makes it unless that was done with the answer. If the terms promise more
-// than the grant shows, such as replicas that acknowledge it, it states the hold first.
+// than the grant shows, such as replicas that acknowledge it, it states the hold first. If that fails, the grant is
+// passed on or released.
 func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 	if w.hold != nil {
 		return w.hold, nil
@@ -387,7 +388,16 @@ func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 	at := k.begin()
 	if a.Session.ToConfirm() {
 		k.end(&at)
-		if err := a.confirm(w); err != nil {
+		err := errGone
+		defer func() {
+			if err != nil { // failed, or a hook of the redis client has panicked
+				a.giveUp()
+			}
+		}()
+		if err = a.prove(w.ctx, w.once); ending.Is(err, errTurn) {
+			err = w.orContextEnded(errTurn)
+		}
+		if err != nil {
 			return nil, err
 		}
 		at = k.begin()
@@ -559,15 +569,11 @@ func (w *waiting) contextEnded(a *room.Acquisition) error {
 	taken, trouble := k.room.Hears(w.want(), a, w.began, now)
 	k.mu.Unlock()
 	w.wasTaken = w.wasTaken || taken
-	switch {
-	case trouble.Err != nil:
-		return w.orContextEnded(trouble.Err)
-	case trouble.Is():
-		return w.orContextEnded(unanswered(trouble.Silent))
-	case !w.wasTaken:
-		return w.orContextEnded(unanswered(now.Sub(w.began)))
+	err := trouble.Err
+	if err == nil && (trouble.Is() || !w.wasTaken) {
+		err = unanswered(cmp.Or(trouble.Silent, now.Sub(w.began)))
 	}
-	return w.orContextEnded(nil)
+	return w.orContextEnded(err)
 }
 
 // orContextEnded returns err, or if the context has ended, the context's error with err as the trouble until then.

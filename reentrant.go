@@ -352,10 +352,8 @@ func waitsForItself(ctx context.Context, l *Lock, owner string) error {
 		h := c.hold
 		own := owner != "" && h.acquisition().owner() == owner
 		switch {
-		case h.lock.c != l.c || h.lock.hash != l.hash || h.judge() != nil:
-			continue
-		case h.lock.kind != l.kind: // that is ErrKind, which Redis says
-			continue
+		case h.lock.c != l.c || h.lock.hash != l.hash || h.lock.kind != l.kind || h.judge() != nil:
+			continue // that it is another kind is ErrKind, which Redis says
 		case (own || room.Descends(owner, h.acquisition().owner())) && h.lock.kind == wire.KindSemaphore:
 			return nil
 		case own, room.Descends(owner, h.acquisition().owner()): // a branch enters what its ancestor holds

@@ -509,11 +509,9 @@ const (
 // ends reports whether holds of these terms end by themselves even if renewals work.
 func (t *Terms) ends() bool { return t.Fixed || t.MaxHold > 0 }
 
-// Wish returns the wish of a call that wants n more holds.
-func (t *Terms) Wish(n ledger.Counts) *ledger.Wish {
-	return &ledger.Wish{
-		More: n, Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, Kept: !t.Fixed && t.MaxHold == 0,
-	}
+// Wish returns the wish for a lease of these terms.
+func (t *Terms) Wish() *ledger.Wish {
+	return &ledger.Wish{Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, Kept: !t.Fixed && t.MaxHold == 0}
 }
 
 // or returns the stricter of both, for number and time separately.

@@ -107,25 +107,17 @@ func (r *Room) Judge(at *Step) {
 // that Unlock could not tell from the call's. With OwesUnlock it also returns the lost hold. Call Judge first.
 func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
 	if w.Owner != "" && r.crowd != nil && r.owing.first != nil {
-		if h := r.owesUnlock(w.Owner); h != nil {
-			return OwesUnlock, h
-		}
-	}
-	return l.bars(w)
-}
-
-// owesUnlock returns a named owner's lost exclusive hold, on any handle, that is not unlocked, or nil. A branch relies on
-// what its ancestors hold, so theirs count too. Otherwise a nested call would get a new grant, and nobody would notice
-// that others may have held the lock in between.
-func (r *Room) owesUnlock(owner string) *Hold {
-	for _, name := range Lineage(owner) {
-		for _, h := range r.owing.all() {
-			if h.Session.Name == name {
-				return h
+		// A branch relies on what its ancestors hold, so theirs count too. Otherwise a nested call would get a new grant,
+		// and nobody would notice that others may have held the lock in between.
+		for _, name := range Lineage(w.Owner) {
+			for _, h := range r.owing.all() {
+				if h.Session.Name == name {
+					return OwesUnlock, h
+				}
 			}
 		}
 	}
-	return nil
+	return l.bars(w)
 }
 
 // HeldSince returns when the oldest hold here was acquired, on any handle, or zero if there is none.

@@ -69,7 +69,7 @@ func (s *Session) ToConfirm() bool {
 
 // Confirmation returns the wish by which Redis is told what ToConfirm asks for.
 func (s *Session) Confirmation() *ledger.Wish {
-	x := s.Terms.Wish(ledger.Counts{})
+	x := s.Terms.Wish()
 	s.parts(func(p part) { x.Lease = max(x.Lease, p.terms.TTL) }) // the longest of its holds
 	x.Kept = x.Kept && !s.waking
 	return x
@@ -109,27 +109,21 @@ func (s *Session) Hold(h *Hold, at *Step) {
 		s.busy = false // the renewal in flight may be waited for longer than this lease lasts: another one may go
 	}
 	h.start()
-	s.add(h)
-	if s.counted() || s.Terms != h.Terms { // otherwise the timer is right for this hold already
-		s.schedule(at)
-	}
-}
-
-// add counts a new hold, also in the ledger and in the share of its terms.
-func (s *Session) add(h *Hold) {
 	s.holds.add(h)
 	s.Ledger.Add(ledger.One(h.Read), h.local)
-	if !s.counted() {
-		return
+	if s.counted() {
+		of := s.share(h)
+		if of == nil {
+			of = &share{terms: h.Terms}
+			s.shares.add(of)
+		}
+		of.holds++
+		if of.terms.ends() {
+			of.ordered.add(h)
+		}
 	}
-	of := s.share(h)
-	if of == nil {
-		of = &share{terms: h.Terms}
-		s.shares.add(of)
-	}
-	of.holds++
-	if of.terms.ends() {
-		of.ordered.add(h)
+	if s.counted() || s.Terms != h.Terms { // otherwise the timer is right for this hold already
+		s.schedule(at)
 	}
 }
 
@@ -299,7 +293,7 @@ func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool
 	return st, last, false
 }
 
-// statement makes a statement of all that Redis must know. It leaves the lease as it is if that is enough.
+// statement makes a statement of all that Redis must know.
 func (s *Session) statement(at *Step) *Statement {
 	s.op++
 	s.news = false
@@ -308,18 +302,14 @@ func (s *Session) statement(at *Step) *Statement {
 	if said.Lease > 0 { // otherwise it gives up holds, which no replica must acknowledge
 		st.Need = s.Need()
 	}
-	if said.Kept && st.Need.N == 0 && s.renews(said.Lease, at.Now) && s.fresh(said.Least, at.Now) {
+	// If the watchdog keeps a lease of this length anyway, and renewals work, the statement can leave the lease as it is.
+	// That costs the server half as much.
+	kept, renewed := s.renewal(at.Now)
+	if said.Kept && st.Need.N == 0 && renewed && kept >= said.Lease && !s.unproven && s.fresh(said.Lease, at.Now) && s.fresh(said.Least, at.Now) {
 		st.Lease = 0
 	}
 	s.longest = max(s.longest, int32((st.Lease+time.Millisecond-1)/time.Millisecond))
 	return st
-}
-
-// renews reports whether the watchdog keeps a lease of this length anyway, and renewals work. Then a statement can
-// leave the lease as it is, which costs the server half as much.
-func (s *Session) renews(lease time.Duration, now clock.Instant) bool {
-	kept, renewed := s.renewal(now)
-	return renewed && kept >= lease && !s.unproven && s.fresh(lease, now)
 }
 
 // CatchUp tells Redis, in the background, what no call will tell it. Earlier statements may have arrived or may still
@@ -451,7 +441,7 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 	if reserved && s.covers(t, at.Now) {
 		return nil, Open
 	}
-	x, in = t.Wish(ledger.Counts{}), Stated
+	x, in = t.Wish(), Stated
 	if !reserved {
 		x.More = ledger.One(read)
 	}
@@ -482,14 +472,10 @@ func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 	if s.Ledger.Withdraw(x); reserved {
 		s.unreserve()
 	}
-	switch {
-	case told && (s.Over || s.Absent() || x.Lease == 0):
-		return false
-	case !told:
+	if !told {
 		s.CatchUp(at)
-		return false
 	}
-	return true
+	return told && !s.Over && !s.Absent() && x.Lease > 0
 }
 
 // Join makes a hold of the session without a command, and reports whether its terms allow that. The caller has set the
@@ -664,14 +650,12 @@ func (s *Session) LoseHeld(why error, at *Step) {
 
 // Gone is Lose for a session that Redis says it no longer has. A late copy of an unanswered request could take the lock
 // with no caller left. So Redis is told to end its nonce. A branch's session is over with the hold that it had entered,
-// but Redis keeps it in the way of others until it hears that the branch knows.
+// but Redis keeps it in the way of others until it hears that the branch knows. The session must be held.
 func (s *Session) Gone(why error, at *Step) {
-	over := s.Over
-	s.Lose(why, at)
-	if over || s.doubt == 0 && Root(s.Name) == s.Name {
-		return
+	if s.doubt != 0 || Root(s.Name) != s.Name {
+		at.do(Effect{Do: Release, Of: s.Acquisition})
 	}
-	at.do(Effect{Do: Release, Of: s.Acquisition})
+	s.Lose(why, at)
 }
 
 // Close ends the session at the end of the client. If a call has a hold of it, it is lost, as by Lose. If none has, as

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/room"
 )
 
@@ -271,7 +270,7 @@ func (c *roomCall) outcome() {
 	}
 	at := c.m.step()
 	if a.Session.ToConfirm() {
-		x := a.Terms.Wish(ledger.Counts{})
+		x := a.Terms.Wish()
 		a.Session.Ledger.Wish(x)
 		c.m.done(at)
 		a.tell(x, func(known bool) {
