@@ -81,7 +81,8 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 }
 
 // enqueue sends the wait until Redis has answered. If the answer leaves open whether an earlier copy was executed, the
-// waiter asks for the lock, as if signalled. If Redis may have executed it and never answers, the holds are lost.
+// waiter asks for the lock, as if signalled. If Redis may have executed it and never answers, the holds are lost, unless
+// a message has granted the lock again.
 func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	k, doubt := w.a.keeper, false
 	began := k.c.clock.Now()
@@ -106,6 +107,9 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	})
 	at := k.begin()
 	switch {
+	case err != nil && w.a.Held(): // a message says that Redis has executed it, and has granted the lock again
+		k.end(&at)
+		return nil
 	case err == nil && (said == room.Parted || said == room.NotHeld && doubt):
 		e.Parted(doubt, &at)
 		k.end(&at)

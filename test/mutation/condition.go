@@ -8,6 +8,11 @@ var conditionRules = []Rule{
 		[]string{"TestASignalThatCloseInterruptsSaysSo"},
 	},
 	{
+		"condition: a wait that was granted before it was answered holds", ". awaiting.enqueue",
+		"case err != nil && w.a.Held():", "case false:",
+		[]string{"TestAWaitThatIsGrantedBeforeItIsAnsweredHolds"},
+	},
+	{
 		"condition: the patience of a wait is no cancel by its caller", ". awaiting.enqueue",
 		"w.a.Session.Lose(failed(patient, err, at.Now, began), &at)", "w.a.Session.Lose(&requestError{err: err}, &at)",
 		[]string{"TestAWaitThatRedisDoesNotAnswerIsNotCancelled"},
