@@ -17,16 +17,16 @@ import (
 type ceiling struct{ most, slack int }
 
 var ceilings = map[string]ceiling{
-	"functions that a lock and an unlock run": {215, 2},
+	"functions that a lock and an unlock run": {213, 2},
 	"files that a lock and an unlock run":     {34, 1},
 	"frames from a lock to its write":         {17, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {20100, 200},
+	"lines of production Go":                  {19900, 200},
 	"lines of Lua":                            {2700, 25},
 	"lines of internal/transport":             {2992, 40},
 	"words in docs/words.md":                  {47, 0},
 	"hops to another file":                    {2, 0},
-	"hops to another package":                 {23, 0},
+	"hops to another package":                 {21, 0},
 	"method names of more than four types":    {9, 0},
 }
 
