@@ -117,22 +117,8 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	return nil, err
 }
 
-// confirm sends a statement before a hold is made of a grant that shows too little: see Session.ToConfirm. It gives a
-// fixed lease its full TTL, and lets replicas acknowledge the grant. If it fails, the grant is passed on or released.
-func (a *acquisition) confirm(w *waiting) (err error) {
-	err = errGone
-	defer func() {
-		if err != nil { // failed, or a hook of the redis client has panicked
-			a.giveUp()
-		}
-	}()
-	if err = a.prove(w.ctx, w.once); ending.Is(err, errTurn) {
-		err = w.orContextEnded(errTurn)
-	}
-	return err
-}
-
-// prove is confirm, but keeps the acquisition if the statement fails.
+// prove sends a statement before a hold is made of a grant that shows too little: see Session.ToConfirm. It gives a
+// fixed lease its full TTL, and lets replicas acknowledge the grant.
 func (a *acquisition) prove(ctx context.Context, once bool) error {
 	a.keeper.mu.Lock()
 	x := a.Session.Confirmation()
@@ -253,14 +239,7 @@ func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (mo
 	if err != nil {
 		return false, err
 	}
-	more, err = a.stated(st, raw, acks)
-	if more || err != nil && !ending.Is(err, ErrReplicas) {
-		return more, err
-	}
-	a.keeper.mu.Lock()
-	defer a.keeper.mu.Unlock()
-	st.Session.Ledger.Answered(st.Said, err == nil)
-	return false, err
+	return a.stated(st, raw, acks)
 }
 
 // statementCall returns the command for a statement.
@@ -390,8 +369,10 @@ func (a *acquisition) wasGone() error {
 // that changes after that is noticed. It needs the keeper's mu.
 func (a *acquisition) note() replay.Release {
 	c, keys := a.keeper.c, a.keeper.keys()
+	// The name must not rest if no call has had a hold, or if its caller says that the hold does not count.
+	undone := a.Terms.Rest.For > 0 && (a.Session == nil || a.Session.Used <= 0)
 	return replay.Release{
-		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: a.Undone(), Doubt: a.Doubt(),
+		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: undone, Doubt: a.Doubt(),
 		Until: c.clock.Now().Add(a.LongestLease()), Server: c.transport.Server(keys.Hash),
 		Epoch: c.registry.journal.Epoch.Load(),
 	}

@@ -199,7 +199,9 @@ func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, 
 	}
 	if err = w.part(ctx, bounded); err == nil {
 		if signalled, err = w.sleep(bounded); err == nil && !signalled {
-			err = w.reason(ctx)
+			if err = ending.Of(ctx); err == nil && a.keeper.c.tracker.Draining() { // nil: the time of a WaitFor has passed
+				err = ErrClosed
+			}
 		}
 	}
 	if err != nil {

@@ -57,17 +57,6 @@ func (w *awaiting) rejoin() error {
 	}
 }
 
-// reason returns why a wait ended without a signal. It is nil if the time of a WaitFor has passed.
-func (w *awaiting) reason(ctx context.Context) error {
-	switch {
-	case ctx.Err() != nil:
-		return ending.Of(ctx)
-	case w.a.keeper.c.tracker.Draining():
-		return ErrClosed
-	}
-	return nil
-}
-
 // part has Redis end the session and put it in the condition's queue. ctx can end the call before that.
 // bounded, which also ends with the time of a WaitFor, cannot: a WaitFor gives up the lock in any case.
 func (w *awaiting) part(ctx, bounded context.Context) error {
@@ -80,26 +69,20 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	}
 	defer func() { <-w.a.turn.place }()
 	at := k.begin()
-	e, why := (*room.Entry)(nil), room.NotHeld
+	var e *room.Entry
 	if w.by == nil || !w.by.hold.Released { // otherwise the session belongs to the next call by now
-		e, why = w.a.Session.Part(&at)
-	}
-	if why == room.Parted {
-		e.Await.Shaken = w.shaken
+		e = w.a.Session.Part(w.shaken, &at)
 	}
 	k.end(&at)
-	switch why {
-	case room.Parted:
-	case room.NotHeld: // lost, or another call of the owner waits or has unlocked, and ends the session
+	if e == nil { // lost, or another call of the owner waits or has unlocked, and ends the session
 		return w.lossOr(ErrNotHeld)
-	default:
-		return w.refused(why)
 	}
 	return w.enqueue(bounded, e)
 }
 
 // enqueue sends the wait until Redis has answered. If the answer leaves open whether an earlier copy was executed, the
-// waiter asks for the lock, as if signalled. If Redis may have executed it and never answers, the holds are lost.
+// waiter asks for the lock, as if signalled. If Redis may have executed it and never answers, the holds are lost, unless
+// a message has granted the lock again.
 func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	k, doubt := w.a.keeper, false
 	began := k.c.clock.Now()
@@ -124,6 +107,9 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	})
 	at := k.begin()
 	switch {
+	case err != nil && w.a.Held(): // a message says that Redis has executed it, and has granted the lock again
+		k.end(&at)
+		return nil
 	case err == nil && (said == room.Parted || said == room.NotHeld && doubt):
 		e.Parted(doubt, &at)
 		k.end(&at)

@@ -164,7 +164,7 @@ func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
 	}
-	at := h.keeper().begin()
+	at := h.keeper().look()
 	return lockError(h.lock.Name(), h.end(&at))
 }
 
@@ -249,26 +249,20 @@ func (h *Hold) reads() bool {
 }
 
 func (h *Hold) token() int64 {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return wire.Token(h.hold.Token, h.acquisition().owner())
+	a := h.acquisition()
+	a.keeper.mu.Lock()
+	defer a.keeper.mu.Unlock()
+	return wire.Token(h.hold.Token, a.owner())
 }
 
-// end ends the hold here and then in Redis, and returns the result of the Release. The caller has begun the step, and
-// end unlocks the keeper's mu.
+// end ends the hold here and then in Redis, and returns the result of the Release. The caller has begun the step by
+// keeper.look, and end unlocks the keeper's mu.
 func (h *Hold) end(at *room.Step) error {
 	a := h.acquisition()
 	k := a.keeper
-	if !h.hold.Released {
-		h.hold.Session.Check(at)
-	}
 	err := h.state()
-	if err == errAbsent { //nolint:errorlint // made here, never wrapped
-		return h.endAbsent(at)
-	}
 	follows := h.hold.End(at)
-	if err != nil {
+	if err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
 		k.end(at)
 		return err
 	}
@@ -284,23 +278,9 @@ func (h *Hold) end(at *room.Step) error {
 		err = a.lower()
 	case room.Last:
 		err = last.soon(time.Now().Add(k.c.cfg.releaseTimeout))
-	case room.WasLost:
-		err = a.fate()
 	}
 	h.releasedHook(err, at.Now)
 	return err
-}
-
-// endAbsent ends a hold whose owner waits on a condition, because no later call would end it. The wait
-// returns without the hold. endAbsent unlocks the keeper's mu.
-func (h *Hold) endAbsent(at *room.Step) error {
-	now := at.Now
-	h.hold.GiveBack(at)
-	cancel := h.cancelAll(ErrNotHeld)
-	h.keeper().end(at)
-	cancel()
-	h.releasedHook(errAbsent, now)
-	return errAbsent
 }
 
 // giveBack ends a hold that its call will not return.
@@ -462,8 +442,7 @@ func (h *Hold) logLoss(why error) {
 }
 
 func (h *Hold) event(err error) Event {
-	owner := h.acquisition().owner()
-	return Event{Name: h.lock.Name(), Owner: owner, Token: h.token(), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
+	return Event{Name: h.lock.Name(), Owner: h.acquisition().owner(), Token: h.token(), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
 // acquiredHook calls Hooks.Acquired, which is set. began is when the call began to wait. A loss that comes before the

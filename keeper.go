@@ -65,8 +65,13 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 		case room.Forget:
 			k.c.registry.forget(acquired(e.Of), nil, false)
 		case room.Lose:
-			cancel, tell := k.lose(e, at.Now)
-			cancels, losses = append(cancels, cancel), append(losses, tell...)
+			h, why, now := e.Hold.Of.(*Hold), lostFor(e.Hold.Why()), at.Now // now, because at must stay on the stack
+			// Until the hold is unlocked (room.Paid), because k guards its handle.
+			k.c.registry.use(k)
+			cancels = append(cancels, h.lose(why))
+			if h.reported || k.c.cfg.hooks.Acquired == nil { // otherwise acquiredHook tells it
+				losses = append(losses, func() { h.lostHook(why, now) })
+			}
 		case room.Paid:
 			k.c.registry.leave(k)
 		case room.Urge:
@@ -90,18 +95,6 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 		}
 	}
 	return losses
-}
-
-// lose applies a loss to the hold. It needs mu. The caller runs the results without mu: first cancel, which calls no
-// hook, and then tell, if there is anything to tell. The keeper stays in use until the hold is unlocked (room.Paid),
-// because it guards the handle.
-func (k *keeper) lose(e *room.Effect, now instant) (cancel func(), tell []func()) {
-	h, why := e.Hold.Of.(*Hold), lostFor(e.Hold.Why())
-	k.c.registry.use(k)
-	if !h.reported && k.c.cfg.hooks.Acquired != nil {
-		return h.lose(why), nil // acquiredHook tells it
-	}
-	return h.lose(why), []func(){func() { h.lostHook(why, now) }}
 }
 
 // newAcquisition makes an acquisition that waits as an entry. It needs k.mu. An owner of "" is anonymous. carries:

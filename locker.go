@@ -474,7 +474,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	}
 	c.tracker.Drain()
 	c.giveBackKept()
-	if !c.tracker.Quiet(ctx) {
+	if !c.tracker.Await(ctx, true) {
 		return fmt.Errorf("relock: shutdown: %w; %s", ending.Of(ctx), c.leftover())
 	}
 	return c.Close()
@@ -541,7 +541,9 @@ func (c *Client) Close() error {
 	c.close()
 	defer close(c.ended)
 	c.tellApart(c.loseAll()...)
-	c.tracker.Empty(closeGrace) // an entry that nobody waits for holds up others for up to a lease
+	grace, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	c.tracker.Await(grace, false) // an entry that nobody waits for holds up others for up to a lease
 	c.tracker.Close()
 	late := c.loseAll() // what was granted meanwhile
 	c.tracker.Cancel()

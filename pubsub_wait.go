@@ -60,9 +60,10 @@ func (w *waiting) acquire() (*Hold, error) {
 	}
 	if w.owner != "" {
 		if s := k.room.HeldBy(want, &at); s != nil {
-			h := w.lock.join(s, w.manner, &at)
+			h := w.lock.newHold(w.manner)
+			joined := s.Join(&h.hold, &at)
 			k.end(&at)
-			if h != nil {
+			if joined {
 				return h, nil
 			}
 			if h, err := acquired(s.Acquisition).reenter(w, false); !ending.Is(err, errGone) {
@@ -97,18 +98,18 @@ func (w *waiting) acquire() (*Hold, error) {
 		switch got := p.Given; {
 		case got.Joined:
 			return acquired(got.Acquisition).reenter(w, true)
-		case got.Acquisition != nil: // in the queue already, or holding: then waitInQueue returns at once
-			a, err = w.waitInQueue(acquired(got.Acquisition))
+		case got.Acquisition != nil: // in the queue already, or holding: then contend returns at once
+			a, err = w.contend(acquired(got.Acquisition), got.Place, true)
 		default:
 			k.mu.Lock()
 			a = k.newAcquisition(w.owner, w.lock, true)
 			k.mu.Unlock()
-			a, err = w.contend(a, got.Place)
+			a, err = w.contend(a, got.Place, false)
 		}
 	default:
 		a = k.newAcquisition(w.owner, w.lock, way == room.First)
 		k.end(&at)
-		a, err = w.contend(a, room.PlaceNew)
+		a, err = w.contend(a, room.PlaceNew, false)
 	}
 	if err != nil {
 		return nil, err
@@ -121,26 +122,36 @@ func (w *waiting) want() room.Want {
 	return room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Unlock: w.unlock, Terms: &w.lock.terms.Terms}
 }
 
-// contend asks Redis for the lock and for a place in the queue, and waits there until it has an outcome. With once it
-// does not wait. got is a, or the acquisition whose grant was passed on to a. Without got, a is given up.
-func (w *waiting) contend(a *acquisition, place int64) (got *acquisition, err error) {
-	mine := true
+// contend asks Redis for the lock and for a place in the queue, unless another call has asked by a already, and waits
+// there until it has an outcome. With once it does not wait. got is a, or the acquisition whose grant was passed on to
+// a. Without got, a is given up.
+func (w *waiting) contend(a *acquisition, place int64, asked bool) (got *acquisition, err error) {
 	defer func() {
-		if mine && got == nil { // failed, or a hook has panicked
-			a.giveUp()
+		if got == nil { // failed, or a hook has panicked
+			at := a.keeper.begin()
+			defer a.keeper.end(&at)
+			if a.Entry != nil {
+				w.goneGrants += a.Entry.Wasted // had ended when the client heard of them
+			}
+			a.GiveUp(&at)
 		}
 	}()
-	err = w.ask(a, place)
-	switch {
-	case err != nil:
-		return nil, err
-	case w.said.Code == room.Held:
-		return a, nil
-	case w.said.Code == room.Queued:
-		mine = false // waitInQueue gives it up, and then it may become another's
-		return w.waitInQueue(a)
+	if !asked {
+		if err = w.ask(a, place); err != nil {
+			return nil, err
+		}
+		switch w.said.Code {
+		case room.Held:
+			return a, nil
+		case room.Queued:
+		default:
+			return nil, w.refused(a, &w.said)
+		}
 	}
-	return nil, w.refused(a, &w.said)
+	if err = w.sleep(a.waitOver(), &a.Acquisition); err != nil {
+		return nil, err
+	}
+	return w.outcome(a)
 }
 
 // ask asks Redis for the lock. The answer is in w.said. A call may join the queue only if messages reach it, or its
@@ -283,7 +294,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	k, c := a.keeper, a.keeper.c
 	q, call, block, echo, err := w.next(a, place)
 	if err != nil || q.Entry == nil {
-		w.said = room.Answer{Code: room.Queued} // so waitInQueue looks at what the message has said
+		w.said = room.Answer{Code: room.Queued} // so contend looks at what the message has said
 		return err
 	}
 	need := a.Terms.Replicas
@@ -367,7 +378,8 @@ func failure(err error) room.Failure {
 }
 
 // confirmed returns the hold of a grant, and makes it unless that was done with the answer. If the terms promise more
-// than the grant shows, such as replicas that acknowledge it, it states the hold first.
+// than the grant shows, such as replicas that acknowledge it, it states the hold first. If that fails, the grant is
+// passed on or released.
 func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 	if w.hold != nil {
 		return w.hold, nil
@@ -376,7 +388,16 @@ func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 	at := k.begin()
 	if a.Session.ToConfirm() {
 		k.end(&at)
-		if err := a.confirm(w); err != nil {
+		err := errGone
+		defer func() {
+			if err != nil { // failed, or a hook of the redis client has panicked
+				a.giveUp()
+			}
+		}()
+		if err = a.prove(w.ctx, w.once); ending.Is(err, errTurn) {
+			err = w.orContextEnded(errTurn)
+		}
+		if err != nil {
 			return nil, err
 		}
 		at = k.begin()
@@ -426,32 +447,16 @@ func (w *waiting) standInLine(p *room.Follower, given <-chan struct{}) error {
 			w.keeper.end(&at)
 		}
 	}()
-	w.listen() // it may be the next that asks Redis
-	w.waitingHook()
 	err := w.sleep(given, nil)
 	inLine = err != nil
 	return err
 }
 
-// waitInQueue waits in Redis' queue until a is granted the lock. got, and a without got, are as for contend.
-func (w *waiting) waitInQueue(a *acquisition) (got *acquisition, err error) {
-	defer func() {
-		if got == nil {
-			w.noteWasted(a)
-			a.giveUp()
-		}
-	}()
-	w.listen() // the entry may come from another call, whose messages are this call's now
-	w.waitingHook()
-	if err = w.sleep(a.waitOver(), &a.Acquisition); err != nil {
-		return nil, err
-	}
-	return w.outcome(a)
-}
-
 // sleep waits until done is closed. If the context or the client ends first, it returns the error of the call. a is the
 // acquisition by which the call asks, or nil if the call stands in line.
 func (w *waiting) sleep(done <-chan struct{}, a *room.Acquisition) error {
+	w.listen() // in line, it may be the next that asks; an entry may come from another call, whose messages are its own now
+	w.waitingHook()
 	hint := time.NewTimer(w.lock.terms.TTL / 3)
 	defer hint.Stop()
 	for {
@@ -538,15 +543,6 @@ func (w *waiting) restart(err error) (again bool, final error) {
 // manyWasted is how many grants of one call must end before it can use them until that is logged.
 const manyWasted = 5
 
-// noteWasted adds to goneGrants the grants of an entry that had ended when the client heard of them.
-func (w *waiting) noteWasted(a *acquisition) {
-	a.keeper.mu.Lock()
-	defer a.keeper.mu.Unlock()
-	if a.Entry != nil {
-		w.goneGrants += a.Entry.Wasted
-	}
-}
-
 // refused returns the error for an answer that neither grants the lock nor queues the call. After errGone the call asks
 // again, under a new nonce.
 func (w *waiting) refused(a *acquisition, said *room.Answer) error {
@@ -573,15 +569,11 @@ func (w *waiting) contextEnded(a *room.Acquisition) error {
 	taken, trouble := k.room.Hears(w.want(), a, w.began, now)
 	k.mu.Unlock()
 	w.wasTaken = w.wasTaken || taken
-	switch {
-	case trouble.Err != nil:
-		return w.orContextEnded(trouble.Err)
-	case trouble.Is():
-		return w.orContextEnded(unanswered(trouble.Silent))
-	case !w.wasTaken:
-		return w.orContextEnded(unanswered(now.Sub(w.began)))
+	err := trouble.Err
+	if err == nil && (trouble.Is() || !w.wasTaken) {
+		err = unanswered(cmp.Or(trouble.Silent, now.Sub(w.began)))
 	}
-	return w.orContextEnded(nil)
+	return w.orContextEnded(err)
 }
 
 // orContextEnded returns err, or if the context has ended, the context's error with err as the trouble until then.
@@ -622,7 +614,8 @@ func (w *waiting) explain(err error) error {
 		err = &hintError{err, fmt.Sprintf("%d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
 			w.goneGrants, w.lock.terms.TTL)}
 	}
-	if w.hint == "" && w.wasTaken && w.heldBeside() {
+	// The holder may be an outer call or another goroutine: nobody can tell. So the error has a hint, and the log has no line.
+	if w.hint == "" && w.wasTaken && w.heldFor(w.keeper.room.HeldSince) >= w.lock.terms.TTL/3 {
 		w.hint = hintBeside
 	}
 	if w.hint != "" {
@@ -687,19 +680,11 @@ func (w *waiting) note(hint string) (log bool) {
 	return log
 }
 
-// noteLost notes, once, that the call has waited long for the Unlock of a lost hold, which may never come.
-func (w *waiting) noteLost() {
-	if w.note(hintLost) {
-		w.keeper.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss",
-			slog.String("lock", w.lock.Name()))
-	}
-}
-
 // noteSelf notes, once, that the call has waited a third of the TTL for a hold of its own handle. That may be an
 // outer call of its goroutine, which then waits for itself. Before that time noteSelf sets the timer to look again.
 func (w *waiting) noteSelf(hint *time.Timer) {
 	third := w.lock.terms.TTL / 3
-	if left := third - w.waitedOnSelf(); left > 0 {
+	if left := third - w.heldFor(w.lock.holds.HeldSince); left > 0 {
 		hint.Reset(left)
 		return
 	}
@@ -709,22 +694,13 @@ func (w *waiting) noteSelf(hint *time.Timer) {
 	}
 }
 
-// heldBeside reports whether this client has held the lock for a third of the TTL since the call began. The holder may
-// be an outer call or another goroutine: nobody can tell. So the error has a hint, and the log has no line.
-func (w *waiting) heldBeside() bool {
-	k := w.keeper
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	since := k.room.HeldSince()
-	return !since.IsZero() && k.c.clock.Now().Sub(clock.Max(w.began, since)) >= w.lock.terms.TTL/3
-}
-
-// waitedOnSelf returns for how long of the call's wait its own handle has held the lock, or 0 if it does not hold.
-func (w *waiting) waitedOnSelf() time.Duration {
+// heldFor returns for how long of the call's wait the lock has been held, as far as heldSince tells: 0 if it says that
+// nobody holds.
+func (w *waiting) heldFor(heldSince func() clock.Instant) time.Duration {
 	k := w.keeper
 	at := k.look()
 	defer k.end(&at)
-	since := w.lock.holds.HeldSince()
+	since := heldSince()
 	if since.IsZero() {
 		return 0
 	}

@@ -3,6 +3,7 @@ package relock
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -90,8 +91,7 @@ func (l *Lock) Unlock() error {
 	err := errNoHold
 	if k := l.c.registry.find(l); k != nil {
 		defer l.c.registry.leave(k)
-		at := k.begin()
-		k.room.Judge(&at)
+		at := k.look()
 		if h := l.holds.Next(); h != nil {
 			err = h.Of.(*Hold).end(&at)
 		} else {
@@ -351,10 +351,8 @@ func waitsForItself(ctx context.Context, l *Lock, owner string) error {
 		h := c.hold
 		own := owner != "" && h.acquisition().owner() == owner
 		switch {
-		case h.lock.c != l.c || h.lock.hash != l.hash || h.judge() != nil:
-			continue
-		case h.lock.kind != l.kind: // that is ErrKind, which Redis says
-			continue
+		case h.lock.c != l.c || h.lock.hash != l.hash || h.lock.kind != l.kind || h.judge() != nil:
+			continue // that it is another kind is ErrKind, which Redis says
 		case (own || room.Descends(owner, h.acquisition().owner())) && h.lock.kind == wire.KindSemaphore:
 			return nil
 		case own, room.Descends(owner, h.acquisition().owner()): // a branch enters what its ancestor holds
@@ -422,7 +420,10 @@ func (l *Lock) awaitUnlock(w *waiting) error {
 		select {
 		case <-freed:
 		case <-hint.C:
-			w.noteLost()
+			if w.note(hintLost) { // the Unlock may never come
+				k.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss",
+					slog.String("lock", l.Name()))
+			}
 		case <-w.ctx.Done():
 			w.handleOccupied = true
 			return ending.Of(w.ctx)
@@ -514,16 +515,6 @@ func (l *Lock) look(f func()) {
 func (l *Lock) newHold(m manner) *Hold {
 	h := &Hold{lock: l}
 	h.hold.Of, h.hold.Handle, h.hold.Terms, h.hold.Read, h.hold.Unlock, h.hold.Pending = h, &l.holds, &l.terms.Terms, l.read, m.unlock, m.pending
-	return h
-}
-
-// join makes a hold without telling Redis (LocalReentry), or returns nil if Redis must know. It needs the keeper's mu.
-func (l *Lock) join(s *room.Session, m manner, at *room.Step) *Hold {
-	if !s.CanJoin(&l.terms.Terms, l.read, at) {
-		return nil
-	}
-	h := l.newHold(m)
-	s.Join(&h.hold, at)
 	return h
 }
 

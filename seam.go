@@ -83,7 +83,7 @@ func seamsOfALock() {
 		a.GiveUp(&at)
 		k.end(&at)
 		w := &waiting{ctx: ctx, lock: l, keeper: k, began: l.c.clock.Now()}
-		_, err := w.contend(a, room.PlaceNew)
+		_, err := w.contend(a, room.PlaceNew, false)
 		return err
 	}
 	seam.AcquireAround = func(ctx context.Context, lock any, owner string, between func()) (hold any, err error) {

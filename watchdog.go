@@ -240,7 +240,7 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all 
 	if err != nil {
 		switch transport.Classify(err) {
 		case transport.Unknown:
-			return w.notRenewed(batch, err)
+			return w.unrenewed(batch, err)
 		case transport.Refused:
 			w.c.oneKeyEach.Store(true)
 		}
@@ -291,10 +291,6 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 	for i, result := range w.c.doAll(ctx, renewal.Within, renewal.Need, calls) {
 		st, err := batch[i], result.Err
 		if err == nil {
-			k := keeperOf(st)
-			k.mu.Lock()
-			st.Tried()
-			k.mu.Unlock()
 			var more bool
 			more, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
 			if more { // it has turned out to be one of several sessions of its owner
@@ -303,7 +299,7 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 			}
 		}
 		if err != nil {
-			hooks = append(hooks, w.unrenewed(st, err)...)
+			hooks = append(hooks, w.unrenewed(batch[i:i+1], err)...)
 			continue
 		}
 		hooks = append(hooks, newestHook(w.c.cfg.hooks.Renewed, st, nil))
@@ -334,22 +330,31 @@ func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]i
 	return hooks
 }
 
-// notRenewed schedules another try for sessions whose common command was not answered. They stay together: otherwise a
-// server that is too slow for one command would be sent one for each of them.
-func (w *watchdog) notRenewed(batch []room.Statement, err error) (hooks []func()) {
+// unrenewed schedules another try for a session, or for sessions whose common command was not answered, unless they do
+// not hold any more. Those stay together: otherwise a server that is too slow for one command would be sent one for each
+// of them.
+func (w *watchdog) unrenewed(batch []room.Statement, err error) (hooks []func()) {
+	var short error
+	if errors.Is(err, ErrReplicas) {
+		short = err
+	}
 	var soon instant
 	told := false
 	for _, st := range batch {
 		k := keeperOf(st)
 		at := k.begin()
-		fails := st.Unrenewed(nil, &soon, &at)
+		fails := st.Unrenewed(short, &soon, &at)
 		if k.end(&at); fails > 0 {
 			hooks = append(hooks, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
 			told = told || rare(fails)
 		}
 	}
 	if told {
-		w.c.cfg.log.Warn("renewal failed, trying again", slog.Int("locks", len(batch)), slog.Any("err", err))
+		which := []any{slog.Int("locks", len(batch))}
+		if len(batch) == 1 {
+			which = []any{slog.String("lock", keeperOf(batch[0]).name()), slog.String("owner", acquired(batch[0].Session.Acquisition).owner())}
+		}
+		w.c.cfg.log.Warn("renewal failed, trying again", append(which, slog.Any("err", err))...)
 	}
 	return hooks
 }
@@ -357,26 +362,6 @@ func (w *watchdog) notRenewed(batch []room.Statement, err error) (hooks []func()
 // rare reports whether a failure is logged that is the nth in a row: the first, and then ever fewer. A log that has a line
 // for each try of each lock says no more of an outage.
 func rare(n int) bool { return n > 0 && n&(n-1) == 0 }
-
-// unrenewed schedules another try for one session, unless it does not hold any more.
-func (w *watchdog) unrenewed(st room.Statement, err error) (hooks []func()) {
-	k := keeperOf(st)
-	var short error
-	if errors.Is(err, ErrReplicas) {
-		short = err
-	}
-	at := k.begin()
-	fails := st.Unrenewed(short, new(instant), &at)
-	if k.end(&at); fails > 0 {
-		hooks = append(hooks, func() {
-			if rare(fails) {
-				owner := acquired(st.Session.Acquisition).owner()
-				w.c.cfg.log.Warn("renewal failed, trying again", slog.String("lock", k.name()), slog.String("owner", owner), slog.Any("err", err))
-			}
-		}, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))
-	}
-	return hooks
-}
 
 func keeperOf(st room.Statement) *keeper { return acquired(st.Session.Acquisition).keeper }
 

@@ -5,15 +5,15 @@ package leaving
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
 // A Book lists the removals in progress, by the lock's key. Its zero value is empty.
 type Book struct {
-	n    atomic.Int32 // removals in progress, read without mu
-	mu   sync.Mutex   // guards keys
+	mu   sync.Mutex // guards keys
 	keys map[string]map[chan struct{}]struct{}
 }
 
@@ -21,7 +21,6 @@ type Book struct {
 // when that has ended. Further calls of end do nothing.
 func (b *Book) Begin(key string) (end func()) {
 	done := make(chan struct{})
-	b.n.Add(1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.keys == nil {
@@ -38,33 +37,24 @@ func (b *Book) Begin(key string) (end func()) {
 		if delete(b.keys[key], done); len(b.keys[key]) == 0 {
 			delete(b.keys, key)
 		}
-		b.n.Add(-1)
 	})
 }
 
 // Await waits for the removals of that key that are in progress, until ctx ends or limit has passed. It does not wait
 // for those that begin later.
 func (b *Book) Await(ctx context.Context, key string, limit time.Duration) {
-	if b.n.Load() == 0 {
-		return
-	}
 	b.mu.Lock()
-	under := make([]chan struct{}, 0, len(b.keys[key]))
-	for done := range b.keys[key] {
-		under = append(under, done)
-	}
+	under := slices.Collect(maps.Keys(b.keys[key]))
 	b.mu.Unlock()
 	if len(under) == 0 {
 		return
 	}
-	over := time.NewTimer(limit)
-	defer over.Stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	for _, done := range under {
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return
-		case <-over.C:
 			return
 		}
 	}

@@ -28,7 +28,7 @@ type Task struct {
 }
 
 // A Schedule passes tasks that are due to its run function. A task is idle after that, until it is set again. The
-// goroutine starts with the first task, and ends one tick after the last.
+// goroutine starts with the first task, and ends within a tick after the last.
 type Schedule struct {
 	clock *clock.Clock
 	run   func(due []*Task)
@@ -41,7 +41,6 @@ type Schedule struct {
 	elapsed time.Duration // the schedule's own clock, set by advance
 	wakeAt  time.Duration // when the goroutine wakes up, on that clock; a task due later need not wake it
 	running bool          // the goroutine runs
-	idle    bool          // there was no task when the goroutine last looked: it ends at the next look
 	closed  bool
 	wakeup  chan struct{} // capacity one: a task is due before wakeAt, or the schedule closes
 }
@@ -77,7 +76,6 @@ func (s *Schedule) SetAbout(t *Task, due clock.Instant, grain time.Duration) {
 	} else {
 		heap.Fix(&s.tasks, t.pos-1)
 	}
-	s.idle = false
 	if !s.running {
 		s.running = true
 		s.wakeAt = 0
@@ -110,13 +108,6 @@ func (s *Schedule) Drop(t *Task) {
 	if t.pos > 0 {
 		heap.Remove(&s.tasks, t.pos-1)
 	}
-}
-
-// Len returns how many tasks wait for their time.
-func (s *Schedule) Len() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.tasks)
 }
 
 // Close drops every task and returns when the goroutine has ended. After it Set does nothing. run must not call it.
@@ -172,15 +163,8 @@ func (s *Schedule) nextDue() (due []*Task, sleep time.Duration, ok bool) {
 		return due, 0, true
 	}
 	if len(s.tasks) == 0 {
-		if s.idle || s.closed {
-			// A later Set starts a new goroutine. It also holds s.mu, so no task is missed.
-			s.running = false
-			return nil, 0, false
-		}
-		// Stay for one more tick. Otherwise a lock that is taken again and again would start a goroutine each time.
-		s.idle = true
-		s.wakeAt = s.elapsed + tick
-		return nil, tick, true
+		s.running = false // a later Set starts a new goroutine; it also holds s.mu, so no task is missed
+		return nil, 0, false
 	}
 	sleep = min(s.tasks[0].due-s.elapsed, tick)
 	s.wakeAt = s.elapsed + sleep

@@ -86,12 +86,6 @@ func (a *Acquisition) passable() bool {
 	return !a.Named() && !a.Terms.Fixed && a.Terms.MaxHold == 0 && a.Terms.Rest.For == 0 && !a.Terms.OneToken
 }
 
-// Undone reports whether the name must not rest after it: no call has had a hold of it, or its caller says that the
-// hold does not count.
-func (a *Acquisition) Undone() bool {
-	return a.Terms.Rest.For > 0 && (a.Session == nil || a.Session.Used <= 0)
-}
-
 // Doubt returns the server time (ms) until which a late copy of an unanswered request could still be executed, or 0 if
 // none can. It is negative if a signal is owed: the acquisition is lost and may have been signalled, so the signal
 // belongs to another waiter.
@@ -179,8 +173,11 @@ func (a *Acquisition) GiveUp(at *Step) {
 		a.Session.unreserve()
 		a.Session.finishApart(at)
 		return
-	case e.queued && a.carries && a.Room.inherit(e, at):
-		return
+	case e.queued && a.carries:
+		if front := a.Room.next(a.flow()); front != nil && *front.terms == *a.Terms {
+			a.Room.give(front, Given{Acquisition: a}, at) // it takes over the entry
+			return
+		}
 	case !e.queued && a.doubt == 0: // Redis has nothing of the nonce
 		a.end(at)
 		at.do(Effect{Do: Forget, Of: a})

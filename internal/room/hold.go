@@ -39,10 +39,11 @@ type Ending int
 
 // The endings.
 const (
-	Silent  Ending = iota // nothing to send: the lock was passed on, the grant is kept, or Redis never knew of the hold
-	Fewer                 // tell Redis the new number of holds
-	Last                  // release the session
-	WasLost               // it had ended before
+	// Silent: nothing to send. The hold had ended before, the lock was passed on, the grant is kept, or Redis never knew
+	// of the hold.
+	Silent Ending = iota
+	Fewer         // tell Redis the new number of holds
+	Last          // release the session
 )
 
 // Why returns why it was lost.
@@ -53,15 +54,15 @@ func (h *Hold) Why() error {
 	return h.Session.Why()
 }
 
-// End ends a hold for its holder, and returns what the caller must tell Redis.
+// End ends a hold for its holder, and returns what the caller must tell Redis. Call Judge first.
 func (h *Hold) End(at *Step) Ending {
-	s := h.Session
-	if !h.Released {
-		s.Check(at)
+	s, ended := h.Session, h.Released || h.Lost
+	if s.Absent() { // no later call would end it, and Redis is told once the session holds again
+		h.GiveBack(at)
+		return Silent
 	}
-	ended := h.Released || h.Lost
 	if h.end(at); ended {
-		return WasLost
+		return Silent
 	}
 	s.drop(h)
 	if h.local && s.Ledger.Knows() || s.Room.kept != nil && s.Room.kept.keep(s, at) {
@@ -508,11 +509,9 @@ const (
 // ends reports whether holds of these terms end by themselves even if renewals work.
 func (t *Terms) ends() bool { return t.Fixed || t.MaxHold > 0 }
 
-// Wish returns the wish of a call that wants n more holds.
-func (t *Terms) Wish(n ledger.Counts) *ledger.Wish {
-	return &ledger.Wish{
-		More: n, Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, Kept: !t.Fixed && t.MaxHold == 0,
-	}
+// Wish returns the wish for a lease of these terms.
+func (t *Terms) Wish() *ledger.Wish {
+	return &ledger.Wish{Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, Kept: !t.Fixed && t.MaxHold == 0}
 }
 
 // or returns the stricter of both, for number and time separately.

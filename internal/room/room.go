@@ -107,25 +107,17 @@ func (r *Room) Judge(at *Step) {
 // that Unlock could not tell from the call's. With OwesUnlock it also returns the lost hold. Call Judge first.
 func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
 	if w.Owner != "" && r.crowd != nil && r.owing.first != nil {
-		if h := r.owesUnlock(w.Owner); h != nil {
-			return OwesUnlock, h
-		}
-	}
-	return l.bars(w)
-}
-
-// owesUnlock returns a named owner's lost exclusive hold, on any handle, that is not unlocked, or nil. A branch relies on
-// what its ancestors hold, so theirs count too. Otherwise a nested call would get a new grant, and nobody would notice
-// that others may have held the lock in between.
-func (r *Room) owesUnlock(owner string) *Hold {
-	for _, name := range Lineage(owner) {
-		for _, h := range r.owing.all() {
-			if h.Session.Name == name {
-				return h
+		// A branch relies on what its ancestors hold, so theirs count too. Otherwise a nested call would get a new grant,
+		// and nobody would notice that others may have held the lock in between.
+		for _, name := range Lineage(w.Owner) {
+			for _, h := range r.owing.all() {
+				if h.Session.Name == name {
+					return OwesUnlock, h
+				}
 			}
 		}
 	}
-	return nil
+	return l.bars(w)
 }
 
 // HeldSince returns when the oldest hold here was acquired, on any handle, or zero if there is none.
@@ -237,17 +229,6 @@ func (r *Room) give(p *Follower, what Given, at *Step) {
 	r.lineOf(p.of).Remove(p.spot)
 	p.spot, p.Given = nil, what
 	at.do(Effect{Do: Wake, Who: p.Who})
-}
-
-// inherit gives a queued entry, which its call has left, to the next call in line if that has the same terms. It
-// reports whether it did.
-func (r *Room) inherit(e *Entry, at *Step) bool {
-	front := r.next(e.flow())
-	if front == nil || *front.terms != *e.Terms {
-		return false
-	}
-	r.give(front, Given{Acquisition: e.Acquisition}, at)
-	return true
 }
 
 // handClaim gives the claim of an acquisition to the next call in line, because the acquisition has ended or waits on a

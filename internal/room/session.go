@@ -69,7 +69,7 @@ func (s *Session) ToConfirm() bool {
 
 // Confirmation returns the wish by which Redis is told what ToConfirm asks for.
 func (s *Session) Confirmation() *ledger.Wish {
-	x := s.Terms.Wish(ledger.Counts{})
+	x := s.Terms.Wish()
 	s.parts(func(p part) { x.Lease = max(x.Lease, p.terms.TTL) }) // the longest of its holds
 	x.Kept = x.Kept && !s.waking
 	return x
@@ -109,27 +109,21 @@ func (s *Session) Hold(h *Hold, at *Step) {
 		s.busy = false // the renewal in flight may be waited for longer than this lease lasts: another one may go
 	}
 	h.start()
-	s.add(h)
-	if s.counted() || s.Terms != h.Terms { // otherwise the timer is right for this hold already
-		s.schedule(at)
-	}
-}
-
-// add counts a new hold, also in the ledger and in the share of its terms.
-func (s *Session) add(h *Hold) {
 	s.holds.add(h)
 	s.Ledger.Add(ledger.One(h.Read), h.local)
-	if !s.counted() {
-		return
+	if s.counted() {
+		of := s.share(h)
+		if of == nil {
+			of = &share{terms: h.Terms}
+			s.shares.add(of)
+		}
+		of.holds++
+		if of.terms.ends() {
+			of.ordered.add(h)
+		}
 	}
-	of := s.share(h)
-	if of == nil {
-		of = &share{terms: h.Terms}
-		s.shares.add(of)
-	}
-	of.holds++
-	if of.terms.ends() {
-		of.ordered.add(h)
+	if s.counted() || s.Terms != h.Terms { // otherwise the timer is right for this hold already
+		s.schedule(at)
 	}
 }
 
@@ -260,7 +254,7 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 	s.op++
 	s.busy, s.news = true, false
 	said := ledger.Statement{Op: s.op, Counts: s.Ledger.Meant}
-	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several}, true
+	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several, renewal: true}, true
 }
 
 // pause counts a failed renewal, and returns how long to wait after it.
@@ -299,7 +293,7 @@ func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool
 	return st, last, false
 }
 
-// statement makes a statement of all that Redis must know. It leaves the lease as it is if that is enough.
+// statement makes a statement of all that Redis must know.
 func (s *Session) statement(at *Step) *Statement {
 	s.op++
 	s.news = false
@@ -308,18 +302,14 @@ func (s *Session) statement(at *Step) *Statement {
 	if said.Lease > 0 { // otherwise it gives up holds, which no replica must acknowledge
 		st.Need = s.Need()
 	}
-	if said.Kept && st.Need.N == 0 && s.renews(said.Lease, at.Now) && s.fresh(said.Least, at.Now) {
+	// If the watchdog keeps a lease of this length anyway, and renewals work, the statement can leave the lease as it is.
+	// That costs the server half as much.
+	kept, renewed := s.renewal(at.Now)
+	if said.Kept && st.Need.N == 0 && renewed && kept >= said.Lease && !s.unproven && s.fresh(said.Lease, at.Now) && s.fresh(said.Least, at.Now) {
 		st.Lease = 0
 	}
 	s.longest = max(s.longest, int32((st.Lease+time.Millisecond-1)/time.Millisecond))
 	return st
-}
-
-// renews reports whether the watchdog keeps a lease of this length anyway, and renewals work. Then a statement can
-// leave the lease as it is, which costs the server half as much.
-func (s *Session) renews(lease time.Duration, now clock.Instant) bool {
-	kept, renewed := s.renewal(now)
-	return renewed && kept >= lease && !s.unproven && s.fresh(lease, now)
 }
 
 // CatchUp tells Redis, in the background, what no call will tell it. Earlier statements may have arrived or may still
@@ -451,7 +441,7 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 	if reserved && s.covers(t, at.Now) {
 		return nil, Open
 	}
-	x, in = t.Wish(ledger.Counts{}), Stated
+	x, in = t.Wish(), Stated
 	if !reserved {
 		x.More = ledger.One(read)
 	}
@@ -482,20 +472,17 @@ func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 	if s.Ledger.Withdraw(x); reserved {
 		s.unreserve()
 	}
-	switch {
-	case told && (s.Over || s.Absent() || x.Lease == 0):
-		return false
-	case !told:
+	if !told {
 		s.CatchUp(at)
-		return false
 	}
-	return true
+	return told && !s.Over && !s.Absent() && x.Lease > 0
 }
 
-// CanJoin reports whether a hold of these terms can join the session without a command.
-func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool {
-	told, meant := s.Ledger.Told.Writes, s.Ledger.Meant.Writes
-	if read {
+// Join makes a hold of the session without a command, and reports whether its terms allow that. The caller has set the
+// terms and whether it reads.
+func (s *Session) Join(h *Hold, at *Step) bool {
+	t, told, meant := h.Terms, s.Ledger.Told.Writes, s.Ledger.Meant.Writes
+	if h.Read {
 		told, meant = s.Ledger.Told.Reads, s.Ledger.Meant.Reads
 	}
 	// As for a hold that is passed on: with less than a third of the lease left, renewals are failing.
@@ -504,17 +491,13 @@ func (s *Session) CanJoin(t *Terms, read bool, at *Step) bool {
 		return false
 	}
 	for _, outer := range s.holds.all() {
-		if outer.Read == read && outlasts(outer.Terms, t) {
+		if outer.Read == h.Read && outlasts(outer.Terms, t) {
+			h.local = true
+			s.Hold(h, at)
 			return true
 		}
 	}
 	return false
-}
-
-// Join makes a hold without a command, as CanJoin allows. The caller has set the hold's terms and whether it reads.
-func (s *Session) Join(h *Hold, at *Step) {
-	h.local = true
-	s.Hold(h, at)
 }
 
 // outlasts reports whether a hold of the outer terms is renewed for at least as long as one of the inner terms would
@@ -529,20 +512,17 @@ func (s *Session) covers(t *Terms, now clock.Instant) bool {
 	return !s.Over && !s.Absent() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.fresh(s.Terms.TTL, now)
 }
 
-// Part makes a session wait on a condition: from now on it does not hold here. The entry says what Redis must be
-// told. why is Parted, or the reason why it cannot wait.
-func (s *Session) Part(at *Step) (e *Entry, why Parting) {
+// Part makes a session wait on a condition: from now on it does not hold here. The entry says what Redis must be told,
+// and is nil if the session has nothing to give up. shaken is for Entry.Shake.
+func (s *Session) Part(shaken any, at *Step) *Entry {
 	s.Check(at)
 	n := s.Ledger.Kept()
-	switch {
-	case s.Over || s.Absent():
-		return nil, NotHeld
-	case n.Writes == 0:
-		return nil, NotHeld
+	if s.Over || s.Absent() || n.Writes == 0 {
+		return nil
 	}
 	op := s.op + 1
 	s.op += 2 // Redis records the second number if it refuses, so that a late copy is not carried out
-	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token}}
+	e := &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token, Shaken: shaken}}
 	e.sent = append(e.one[:0], stamp{op, at.Now})
 	s.Acquisition.Entry = e
 	for _, h := range s.holds.all() {
@@ -551,7 +531,7 @@ func (s *Session) Part(at *Step) (e *Entry, why Parting) {
 	s.dismiss(at)
 	s.Room.sessions.remove(s)
 	at.timer(s.Acquisition, clock.Instant{}, 0)
-	return e, Parted
+	return e
 }
 
 // wake makes a session hold again. Entry.grant calls it when the lock is granted again. Its holds are not trusted
@@ -670,14 +650,12 @@ func (s *Session) LoseHeld(why error, at *Step) {
 
 // Gone is Lose for a session that Redis says it no longer has. A late copy of an unanswered request could take the lock
 // with no caller left. So Redis is told to end its nonce. A branch's session is over with the hold that it had entered,
-// but Redis keeps it in the way of others until it hears that the branch knows.
+// but Redis keeps it in the way of others until it hears that the branch knows. The session must be held.
 func (s *Session) Gone(why error, at *Step) {
-	over := s.Over
-	s.Lose(why, at)
-	if over || s.doubt == 0 && Root(s.Name) == s.Name {
-		return
+	if s.doubt != 0 || Root(s.Name) != s.Name {
+		at.do(Effect{Do: Release, Of: s.Acquisition})
 	}
-	at.do(Effect{Do: Release, Of: s.Acquisition})
+	s.Lose(why, at)
 }
 
 // Close ends the session at the end of the client. If a call has a hold of it, it is lost, as by Lose. If none has, as
@@ -712,8 +690,6 @@ func (s *Session) finish(at *Step) Ending {
 	switch {
 	case s.counted():
 		return Fewer
-	case s.Over:
-		return WasLost
 	case s.Room.passToLine(s, at), s.run != nil && s.Room.passToRun(s, at):
 		return Silent
 	}

@@ -16,6 +16,7 @@ type Statement struct {
 	Lease   time.Duration // 0: the lease stays as it is
 	Need    Replicas      // that must acknowledge it
 	Several bool          // it names the queue, as a session beside others must
+	renewal bool          // it repeats the newest counts
 }
 
 // A Reply is Redis' reply to a statement.
@@ -61,6 +62,7 @@ func (st *Statement) stale() bool {
 // and it sets when the next renewal is due.
 func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	s := st.Session
+	st.tried()
 	s.Check(at)
 	switch {
 	case s.Over || st.stale():
@@ -87,6 +89,9 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	if reply.More {
 		return Again
 	}
+	if !st.renewal {
+		s.Ledger.Answered(st.Said, v == Known)
+	}
 	return v
 }
 
@@ -97,7 +102,7 @@ func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
 	if st.stale() {
 		return false
 	}
-	st.Tried()
+	st.tried()
 	s.Check(at)
 	if s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0) {
 		s.fails = 0
@@ -111,9 +116,9 @@ func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
 	return false
 }
 
-// Tried records that a renewal was answered.
-func (st *Statement) Tried() {
-	if !st.stale() { // else a later renewal may be in flight
+// tried records that a renewal has ended.
+func (st *Statement) tried() {
+	if st.renewal && !st.stale() { // else a later renewal may be in flight
 		st.Session.busy = false
 	}
 }
@@ -122,7 +127,7 @@ func (st *Statement) Tried() {
 // is the error in the second case, else nil. Sessions that share *soon are tried again together: the first of them sets
 // it. fails counts the tries in a row, and is 0 if the session does not hold any more.
 func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (fails int) {
-	st.Tried()
+	st.tried()
 	s := st.Session
 	if s.Over || st.stale() {
 		return 0

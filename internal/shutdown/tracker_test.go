@@ -41,7 +41,7 @@ func (o *owner) tasks() int {
 // quiet waits for o on a goroutine of its own, and says when it has ended.
 func quiet(ctx context.Context, o *owner) (was <-chan bool) {
 	answer := make(chan bool, 1)
-	go func() { answer <- o.Quiet(ctx) }()
+	go func() { answer <- o.Await(ctx, true) }()
 	return answer
 }
 
@@ -68,7 +68,7 @@ func TestDrainEndsWhatWaitsAndNothingThatRuns(t *testing.T) {
 	}
 }
 
-func TestQuietWaitsForWhatIsLeftAndForGoroutines(t *testing.T) {
+func TestAwaitWaitsForWhatIsLeftAndForGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(2)
 		hold := make(chan struct{})
@@ -91,17 +91,17 @@ func TestQuietWaitsForWhatIsLeftAndForGoroutines(t *testing.T) {
 	})
 }
 
-func TestQuietEndsWithItsContext(t *testing.T) {
+func TestAwaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(1)
 		o.Drain()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if o.Quiet(ctx) {
+		if o.Await(ctx, true) {
 			t.Error("quiet, though something is left")
 		}
 		o.end()
-		if !o.Quiet(t.Context()) {
+		if !o.Await(t.Context(), true) {
 			t.Error("not quiet, though nothing is left")
 		}
 	})
@@ -120,12 +120,19 @@ func TestCloseEndsTheWaitForQuiet(t *testing.T) {
 	})
 }
 
-func TestEmptyWaitsForALimitedTime(t *testing.T) {
+func TestAwaitOfWhatIsLeftWaitsForNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(1)
+		hold := make(chan struct{})
+		defer close(hold)
+		o.Go(func(context.Context) { <-hold })
 		o.Drain()
 		began := time.Now()
-		o.Empty(time.Second)
+		limited, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if o.Await(limited, false) {
+			t.Error("nothing is waited for, though something is left")
+		}
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("waited for %v, want the limit of 1s", took)
 		}
@@ -133,7 +140,9 @@ func TestEmptyWaitsForALimitedTime(t *testing.T) {
 			virtual.Sleep(time.Second)
 			o.end()
 		}()
-		o.Empty(time.Hour)
+		if !o.Await(t.Context(), false) {
+			t.Error("it is still waited for, though nothing is left")
+		}
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("waited until %v, want until the last has ended", took)
 		}

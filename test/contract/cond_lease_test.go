@@ -154,6 +154,30 @@ func TestAWaitThatWasLostBeforeItBeganMissesNoSignal(t *testing.T) {
 	})
 }
 
+// Redis has executed the wait, its answer is lost, and the copy after it is refused. A signal and a grant came meanwhile.
+// Fails when the wait is lost though it holds again, or when the grant stays in Redis until its lease ends.
+func TestAWaitThatIsGrantedBeforeItIsAnsweredHolds(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		a := x.Actor()
+		a.Fate("await", 1, redistest.SwallowReply)
+		l := a.NewLock("l", relock.Owner("me"))
+		h := x.Take(l)
+		waits := rig.Beside(func() error { return l.NewCond("c").Wait(t.Context()) })
+		x.Until(100 * time.Millisecond)
+		x.Server.FailNext(1_000_000, "NOPERM this user may not", func(args []string) bool { return rig.ScriptSent(args) == "await" })
+		other := x.Lock("l")
+		rig.Must(t, other.Lock(t.Context()))
+		rig.Must(t, other.NewCond("c").Signal(t.Context()))
+		rig.Must(t, other.Unlock())
+		x.Until(10 * time.Second)
+		rig.Must(t, rig.Returned(t, waits))
+		rig.Must(t, h.Err())
+		x.Refuses(x.Lock("l"))
+		rig.End(t, h)
+		x.Frees("l")
+	})
+}
+
 // The new primary has never heard that the lock was given up: to it the hold has gone on.
 // Fails when the wait is not ended, or when the lock is had beside another's hold.
 func TestAWaitThatAFailoverLosesEndsAsIfItWereWoken(t *testing.T) {

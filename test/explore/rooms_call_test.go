@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/room"
 )
 
@@ -68,12 +67,9 @@ func (c *roomCall) begin() {
 	}
 	if c.want.Owner != "" {
 		if s := m.room.HeldBy(c.want, at); s != nil {
-			if s.CanJoin(c.want.Terms, c.want.Read, at) {
-				c.join(s, at)
-				return
+			if !c.join(s, at) {
+				c.reenter(s, false)
 			}
-			m.done(at)
-			c.reenter(s, false)
 			return
 		}
 	}
@@ -274,7 +270,7 @@ func (c *roomCall) outcome() {
 	}
 	at := c.m.step()
 	if a.Session.ToConfirm() {
-		x := a.Terms.Wish(ledger.Counts{})
+		x := a.Terms.Wish()
 		a.Session.Ledger.Wish(x)
 		c.m.done(at)
 		a.tell(x, func(known bool) {

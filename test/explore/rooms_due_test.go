@@ -81,7 +81,6 @@ func (a *roomAcq) renewed(st *room.Statement, reply []any, ok bool) {
 		m.done(at)
 		return
 	}
-	st.Tried()
 	v := st.Stated(m.said(st, reply), 0, at)
 	if v == room.Short {
 		st.Unrenewed(errLost, new(clock.Instant), at)

@@ -134,7 +134,6 @@ func (x *roomHold) unlock() {
 		a.release()
 	case room.Silent:
 		m.hall.seen["unlocks without a command"]++
-	case room.WasLost:
 	}
 }
 
@@ -197,9 +196,6 @@ func (a *roomAcq) say(t *teller, st *room.Statement) {
 		}
 		at := a.m.step()
 		v := st.Stated(a.m.said(st, reply), 0, at)
-		if v == room.Known || v == room.Short {
-			st.Session.Ledger.Answered(st.Said, v == room.Known)
-		}
 		a.turn = false
 		a.m.done(at)
 		switch v {
@@ -307,14 +303,16 @@ func (c *roomCall) reenter(s *room.Session, reserved bool) {
 	}
 }
 
-// join adds a hold of which Redis is not told.
-func (c *roomCall) join(s *room.Session, at *room.Step) {
+// join adds a hold of which Redis is not told, if its terms allow that.
+func (c *roomCall) join(s *room.Session, at *room.Step) (joined bool) {
 	hold := c.newHold()
 	hold.joined = true
-	s.Join(&hold.Hold, at)
-	c.m.hall.seen["holds that Redis is not told of"]++
-	c.took(hold)
+	if joined = s.Join(&hold.Hold, at); joined {
+		c.m.hall.seen["holds that Redis is not told of"]++
+		c.took(hold)
+	}
 	c.m.done(at)
+	return joined
 }
 
 // wait has Redis told of one more hold.

@@ -26,7 +26,7 @@ var ceilings = map[string]ceiling{
 	"lines of internal/transport":             {2802, 40},
 	"words in docs/words.md":                  {47, 0},
 	"hops to another file":                    {2, 0},
-	"hops to another package":                 {23, 0},
+	"hops to another package":                 {21, 0},
 	"method names of more than four types":    {9, 0},
 }
 

@@ -63,8 +63,8 @@ var branchRules = []Rule{
 		[]string{"TestBranchEntersWhatItsAncestorsHold"},
 	},
 	{
-		"a branch of an owner that has lost the lock is told so", "internal/room Room.owesUnlock",
-		"Lineage(owner)", "[]string{owner}",
+		"a branch of an owner that has lost the lock is told so", "internal/room Room.Bars",
+		"Lineage(w.Owner)", "[]string{w.Owner}",
 		[]string{"TestBranchOfAnOwnerThatHasLostTheLockIsToldSo"},
 	},
 	{

@@ -8,6 +8,11 @@ var conditionRules = []Rule{
 		[]string{"TestASignalThatCloseInterruptsSaysSo"},
 	},
 	{
+		"condition: a wait that was granted before it was answered holds", ". awaiting.enqueue",
+		"case err != nil && w.a.Held():", "case false:",
+		[]string{"TestAWaitThatIsGrantedBeforeItIsAnsweredHolds"},
+	},
+	{
 		"condition: the patience of a wait is no cancel by its caller", ". awaiting.enqueue",
 		"w.a.Session.Lose(failed(patient, err, at.Now, began), &at)", "w.a.Session.Lose(&requestError{err: err}, &at)",
 		[]string{"TestAWaitThatRedisDoesNotAnswerIsNotCancelled"},
@@ -243,8 +248,8 @@ var conditionRules = []Rule{
 		[]string{"TestReleaseOfWhatNobodyHeardOfPassesItsSignalOn"},
 	},
 	{
-		"condition: a hold that is released while its owner waits has ended", ". Hold.end",
-		"return h.endAbsent(at)", "k.end(at); return err",
+		"condition: a hold that is released while its owner waits has ended", "internal/room Hold.End",
+		"h.GiveBack(at)", "",
 		[]string{"TestAnUnlockDuringAWaitOfItsOwnerIsRemembered", "TestAWaitReturnsWithoutWhatHasEndedMeanwhile"},
 	},
 	{
@@ -313,7 +318,7 @@ var conditionRules = []Rule{
 		[]string{"TestWaiterThatWasSignalledWhileItDidNotHearIsWoken"},
 	},
 	{
-		"condition: nobody joins what a wait has until it returns", "internal/room Session.CanJoin, Session.covers, Session.Reenter, Session.Admit, Room.HeldBy",
+		"condition: nobody joins what a wait has until it returns", "internal/room Session.Join, Session.covers, Session.Reenter, Session.Admit, Room.HeldBy",
 		"s.Absent()", "s.Away()",
 		[]string{"TestWhatIsLockedWhileAWaitIsConfirmedCanBeUnlocked"},
 	},

@@ -92,7 +92,7 @@ var handleRules = []Rule{
 		[]string{"TestLostHookThatDoesNotReturnKeepsNoContextOpen"},
 	},
 	{
-		"a hold has a reason of its own", ". keeper.lose",
+		"a hold has a reason of its own", ". keeper.endUntold",
 		"lostFor(e.Hold.Why())", "lostFor(e.Hold.Session.Why())",
 		[]string{"TestALossBesideAnotherHoldIsToldWithItsReason"},
 	},
@@ -165,7 +165,7 @@ var handleRules = []Rule{
 		[]string{"TestAWaitWhoseHoldsAreAllUnlockedIsLostAndTheLockIsFree"},
 	},
 	{
-		"a lost hold keeps what guards its handle", ". keeper.lose",
+		"a lost hold keeps what guards its handle", ". keeper.endUntold",
 		"k.c.registry.use(k)", "",
 		[]string{"TestAnOwnerIsToldOfItsLossByAnyHandle"},
 	},
@@ -245,8 +245,8 @@ var handleRules = []Rule{
 		[]string{"TestALossThatComesBeforeTheCallHasItsHoldKeepsNothing"},
 	},
 	{
-		"a loss is not told before its hold was", ". keeper.lose",
-		"if !h.reported && k.c", "if false && k.c",
+		"a loss is not told before its hold was", ". keeper.endUntold",
+		"if h.reported ||", "if true ||",
 		[]string{"TestALossDuringTheAcquiredHookIsToldAfterIt"},
 	},
 	{

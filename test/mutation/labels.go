@@ -129,11 +129,6 @@ var labelRules = []Rule{
 	},
 	{
 		"a renewal that failed is told of", ". watchdog.unrenewed",
-		"}, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))", "})",
-		[]string{"TestRenewalFailedHookIsToldOfEachTry"},
-	},
-	{
-		"a renewal of many that failed is told of", ". watchdog.notRenewed",
 		"hooks = append(hooks, newestHook(w.c.cfg.hooks.RenewalFailed, st, err))", "_ = st",
 		[]string{"TestRenewalFailedHookIsToldOfEachTry"},
 	},

@@ -41,7 +41,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a place goes to the next in line", "internal/room Acquisition.GiveUp",
-		"case e.queued && a.carries && a.Room.inherit(e, at):", "case false && a.Room.inherit(e, at):",
+		"case e.queued && a.carries:", "case false:",
 		[]string{"TestF13dCancelledFrontHandsItsPlaceOn"},
 	},
 	{
@@ -220,7 +220,7 @@ var Liveness = []Rule{
 		[]string{"TestShardedWaiterIsWokenByMessage"},
 	},
 	{
-		"who stands in line is subscribed", ". waiting.standInLine, waiting.waitInQueue",
+		"who stands in line is subscribed", ". waiting.sleep",
 		"w.listen()", "_ = 0",
 		[]string{"TestShardedChannelIsSubscribedWhileSomebodyWaits"},
 	},

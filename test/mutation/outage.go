@@ -95,7 +95,7 @@ var outageRules = []Rule{
 	},
 	{
 		"another kind under a hold's context is no deadlock", ". waitsForItself",
-		"case h.lock.kind != l.kind:", "case false:",
+		"h.lock.hash != l.hash || h.lock.kind != l.kind ||", "h.lock.hash != l.hash ||",
 		[]string{"TestAnotherKindUnderAHoldsContextIsToldAsThat"},
 	},
 	{

@@ -4,7 +4,7 @@ package mutation
 var promiseRules = []Rule{
 	{
 		"a wait for another handle of the client is hinted at", ". waiting.explain",
-		`w.hint == "" && w.wasTaken && w.heldBeside()`, `w.hint == "?" && w.heldBeside()`,
+		`if w.hint == "" && w.wasTaken &&`, `if w.hint == "?" &&`,
 		[]string{"TestACallThatWaitsForAnotherHandleOfItsClientIsToldOfOwners"},
 	},
 	{
@@ -204,7 +204,7 @@ var promiseRules = []Rule{
 		[]string{"TestABranchAndItsParentAreAMismatch"},
 	},
 	{
-		"an unlock during a wait ends the contexts of the hold", ". Hold.endAbsent",
+		"an unlock during a wait ends the contexts of the hold", ". Hold.end",
 		"cancel()", "_ = cancel",
 		[]string{"TestAnUnlockDuringAWaitOfItsOwnerEndsTheContextsOfTheHold"},
 	},
@@ -367,7 +367,7 @@ var promiseRules = []Rule{
 	},
 	{
 		"a loss that its unlock finds is told to the hook", ". Hold.end",
-		"if err != nil { k.end(at); return err }", "if err != nil { _ = k.endUntold(at); return err }",
+		"if err != nil && err != errAbsent { k.end(at); return err }", "if err != nil && err != errAbsent { _ = k.endUntold(at); return err }",
 		[]string{"TestALossThatItsUnlockFindsIsToldToTheHookAndTheLog"},
 	},
 	{

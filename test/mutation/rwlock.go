@@ -64,7 +64,7 @@ var rwlockRules = []Rule{
 	},
 	{
 		"Close leaves the queue", ". Client.Close",
-		"c.tracker.Empty(closeGrace)", "_ = closeGrace",
+		"c.tracker.Await(grace, false)", "_ = grace",
 		[]string{"TestCloseLeavesTheQueue"},
 	},
 	{

@@ -80,7 +80,7 @@ var Safety = []Rule{
 	},
 	{
 		"what redis no longer has is ended there", "internal/room Session.Gone",
-		"if over || s.doubt == 0 && Root(s.Name) == s.Name {", "if over || s.doubt >= 0 {",
+		"if s.doubt != 0 || Root(s.Name) != s.Name {", "if s.doubt < 0 {",
 		[]string{"TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing"},
 	},
 	{
