@@ -256,7 +256,7 @@ func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered b
 	}
 	l.c.leaving.Await(ctx, l.hash, time.Second) // a release in progress would still be shown
 	call := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash))
-	err = l.c.tries(ctx, func() (err error) {
+	err = tries(ctx, l.c, func() (err error) {
 		raw, err = l.c.transport.Do(ctx, inspectTimeout, call)
 		unanswered = unanswered || err != nil && transport.Classify(err) == transport.Unknown
 		return err
@@ -267,9 +267,9 @@ func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered b
 	return raw, unanswered, nil
 }
 
-// tries makes up to three tries of a request that may be repeated, until ctx ends or the client is closed.
-func (c *Client) tries(ctx context.Context, try func() error) error {
-	if err := c.over(ctx); err != nil {
+// tries makes a request that may be repeated up to three times, until ctx ends or the client is closed.
+func tries(ctx context.Context, c *Client, try func() error) error {
+	if err := over(ctx, c); err != nil {
 		return err
 	}
 	n, began := 0, c.clock.Now()
@@ -292,7 +292,7 @@ func (c *Client) tries(ctx context.Context, try func() error) error {
 }
 
 // over returns why a call that reads must end early, or nil.
-func (c *Client) over(ctx context.Context) error {
+func over(ctx context.Context, c *Client) error {
 	switch {
 	case ctx.Err() != nil:
 		return ending.Of(ctx)

@@ -46,7 +46,7 @@ func (s *scan) run(match string) (err error) {
 	}
 	s.seed, s.seen = maphash.MakeSeed(), make(map[uint64]struct{})
 	var servers []transport.Primary
-	err = s.c.tries(s.ctx, func() (err error) {
+	err = tries(s.ctx, s.c, func() (err error) {
 		servers, err = s.c.transport.Primaries(s.ctx, inspectTimeout)
 		return err
 	})
@@ -61,7 +61,7 @@ func (s *scan) server(at transport.Primary) error {
 	pattern := s.match.Hashes(s.c.cfg.prefix)
 	for from, through := uint64(0), false; !through; through = from == 0 {
 		var keys []string
-		err := s.c.tries(s.ctx, func() (err error) {
+		err := tries(s.ctx, s.c, func() (err error) {
 			var next uint64
 			if keys, next, err = s.c.transport.Scan(s.ctx, inspectTimeout, at, from, pattern, scanStep); err == nil {
 				from = next // not after a try that has failed
@@ -112,11 +112,11 @@ func (s *scan) look(locks []*Lock) error {
 		if failed, is := errors.AsType[*requestError](errs[i]); is && failed.Is(ErrUnavailable) && !transport.TryAgain(failed.err) {
 			silence = failed
 		}
-		switch over := s.c.over(s.ctx); {
-		case over != nil && errs[i] != nil: // Redis may have been silent: the caller is told, and then of the end
+		switch ended := over(s.ctx, s.c); {
+		case ended != nil && errs[i] != nil: // Redis may have been silent: the caller is told, and then of the end
 			return s.tell(all[i], errs[i])
-		case over != nil:
-			return over
+		case ended != nil:
+			return ended
 		}
 		labels = all[i].labels(labels)
 	}
@@ -169,5 +169,5 @@ func (s *scan) tell(info Info, err error) error {
 	if !s.yield(info, err) {
 		return errLeft
 	}
-	return s.c.over(s.ctx)
+	return over(s.ctx, s.c)
 }

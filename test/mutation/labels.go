@@ -83,17 +83,17 @@ var labelRules = []Rule{
 		[]string{"TestLocksAsksStepByStep"},
 	},
 	{
-		"the list ends with its context", ". Client.over",
+		"the list ends with its context", ". over",
 		"case ctx.Err() != nil: return ending.Of(ctx)", "",
 		[]string{"TestLocksEndsWithItsContextAndItsClient"},
 	},
 	{
-		"an inspection that is cut short says what was the matter", ". Client.tries",
+		"an inspection that is cut short says what was the matter", ". tries",
 		"return fmt.Errorf(\"%w; until then: %w\", ending.Of(ctx), failed(ctx, err, c.clock.Now(), began))", "return ending.Of(ctx)",
 		[]string{"TestInspectionThatIsCutShortSaysWhatWasTheMatterWithRedis"},
 	},
 	{
-		"the list ends with its client", ". Client.over",
+		"the list ends with its client", ". over",
 		"case c.ctx.Err() != nil: return ErrClosed", "",
 		[]string{"TestLocksEndsWithItsContextAndItsClient"},
 	},

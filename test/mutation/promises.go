@@ -317,7 +317,7 @@ var promiseRules = []Rule{
 	},
 	{
 		"Locks tells that the servers are not known", ". scan.run",
-		"for i := 0;", "if len(servers) == 0 && s.c.over(s.ctx) == nil { err = nil }; for i := 0;",
+		"for i := 0;", "if len(servers) == 0 && over(s.ctx, s.c) == nil { err = nil }; for i := 0;",
 		[]string{"TestLocksOfAClusterWhoseServersAreUnknownEndsWithTheError"},
 	},
 	{
@@ -501,7 +501,7 @@ var promiseRules = []Rule{
 		[]string{"TestInfoOfANameNobodyUses"},
 	},
 	{
-		"a read is tried three times", ". Client.tries",
+		"a read is tried three times", ". tries",
 		"n < 3", "n < 2",
 		[]string{"TestWhatIsReadIsAskedForThreeTimes"},
 	},

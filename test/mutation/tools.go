@@ -125,7 +125,7 @@ var dashboardRules = []Rule{
 	},
 	{
 		"a lock that was not told of when the context ended is unavailable", ". scan.look",
-		"case over != nil && errs[i] != nil:", "case false:",
+		"case ended != nil && errs[i] != nil:", "case false:",
 		[]string{"TestLocksWhoseContextEndsInASilenceTellsOfIt"},
 	},
 	{
