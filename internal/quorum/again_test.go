@@ -47,23 +47,25 @@ func (p *quitter) Try(ctx context.Context, wait time.Duration) (quorum.Hold, err
 	return p.fakePrimary.Try(ctx, wait)
 }
 
-// Fails when a primary whose request has ended with its goroutine is asked no more.
+// Fails when a primary whose request has ended with its goroutine is asked no more, or not within a second.
 func TestAPrimaryWhoseHookEndsItsGoroutineIsAskedAgain(t *testing.T) {
-	run(t, func(t *testing.T) {
-		all := newPrimaries(0, 0, 0)
-		l, last := lockOn(all), &quitter{fakePrimary: all[2]}
-		l.Primaries[2] = last
-		h := gather(t, l)
-		wantHeld(t, all, 0, 1, 2)
-		last.quits.Store(true)
-		all[2].lose(errLost)
-		virtual.Sleep(time.Second)
-		wantHeld(t, all, 0, 1)
-		last.quits.Store(false)
-		virtual.Sleep(time.Second)
-		wantHeld(t, all, 0, 1, 2)
-		wantIs(t, h.Release(), nil)
-	})
+	for _, ttl := range []time.Duration{lease, time.Minute} {
+		run(t, func(t *testing.T) {
+			all := newPrimaries(0, 0, 0)
+			l, last := lockOn(all), &quitter{fakePrimary: all[2]}
+			l.TTL, l.Primaries[2] = ttl, last
+			h := gather(t, l)
+			wantHeld(t, all, 0, 1, 2)
+			last.quits.Store(true)
+			all[2].lose(errLost)
+			virtual.Sleep(time.Second)
+			wantHeld(t, all, 0, 1)
+			last.quits.Store(false)
+			virtual.Sleep(time.Second)
+			wantHeld(t, all, 0, 1, 2)
+			wantIs(t, h.Release(), nil)
+		})
+	}
 }
 
 // Fails when an attempt waits for a request that has ended with its goroutine.

@@ -20,7 +20,7 @@ func TestCheckCostsTwoScriptsAtFirstAndLaterOne(t *testing.T) {
 	for name, kind := range deafKinds {
 		t.Run(name, func(t *testing.T) {
 			rig.Play(t, func(t *testing.T, x *rig.Lab) { // where the server knows the script
-				x.Server.Shard()
+				shard := x.Server.Shard()
 				c, link := x.Linked(kind.opts...)
 				scripts := func() (n int) {
 					sent := link.Commands()
@@ -38,6 +38,17 @@ func TestCheckCostsTwoScriptsAtFirstAndLaterOne(t *testing.T) {
 				}
 				if n := link.Commands()[kind.command]; n != 1 {
 					t.Errorf("%s was sent %d times, want once", kind.command, n)
+				}
+				virtual.Sleep(5*time.Second + time.Millisecond)
+				if n := shard.Channels(); n != 0 {
+					t.Errorf("%d sharded channels 5 s after the last check", n)
+				}
+				before, want := scripts(), 1
+				if name == "sharded" {
+					want = 2
+				}
+				if rig.Must(t, c.Check(t.Context())); scripts()-before != want {
+					t.Errorf("%d scripts by a check after 5 s, want %d", scripts()-before, want)
 				}
 				if keys := x.Server.Direct().Keys(); len(keys) > 0 {
 					t.Errorf("%q are left in Redis", keys)

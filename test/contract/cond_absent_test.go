@@ -126,8 +126,8 @@ func TestAnUnlockDuringAWaitOfItsOwnerIsRemembered(t *testing.T) {
 			for _, way := range []string{"Unlock", "Release"} {
 				t.Run(fmt.Sprint(name, " ", way, " local ", local), func(t *testing.T) {
 					rig.Run(t, func(t *testing.T, x *rig.Lab) {
-						released, c := 0, (*relock.Client)(nil)
-						c = x.Client(relock.Trace(relock.Hooks{Released: func(relock.Event) { released++ }}))
+						var released []error
+						c := x.Client(relock.Trace(relock.Hooks{Released: func(e relock.Event) { released = append(released, e.Err) }}))
 						handle := func() *relock.Lock {
 							if local {
 								return c.NewLock("l", relock.LocalReentry())
@@ -157,14 +157,30 @@ func TestAnUnlockDuringAWaitOfItsOwnerIsRemembered(t *testing.T) {
 						x.Frees("l")
 						rig.WantIs(t, mine.Unlock(), relock.ErrNotHeld)
 						rig.WantIs(t, other.Unlock(), relock.ErrNotHeld)
-						if released != 2 {
-							t.Errorf("%d holds were released, want 2", released)
+						if len(released) != 2 || !errors.Is(released[0], relock.ErrNotHeld) || released[1] != nil {
+							t.Errorf("released with %v, want that nothing was held, and no error", released)
 						}
 					})
 				})
 			}
 		}
 	}
+}
+
+// Fails when a call that is refused has ended the hold.
+func TestADetachDuringAWaitOfItsOwnerIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("l")
+		h := rig.MustAcquire(t, l)
+		s := x.Sleeps(t.Context(), l.NewCond("c"), 0)
+		_, err := h.Detach(t.Context(), time.Minute)
+		rig.WantIs(t, err, relock.ErrNotHeld)
+		s.Waits()
+		signalsAndUnlocks(t, x.Lock("l"))
+		s.Woken()
+		rig.Must(t, h.Err())
+		rig.End(t, h)
+	})
 }
 
 // Both goroutines of the owner unlock while a third waits for it: it returns that it holds nothing.

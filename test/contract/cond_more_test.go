@@ -170,3 +170,42 @@ func TestASignalledSessionThatNobodyKnowsPassesItsSignalOn(t *testing.T) {
 		rig.End(t, asks.Holds())
 	})
 }
+
+// With ShardedPubSub a lock's channel is subscribed while somebody waits on its conditions, and 5 s longer.
+func TestAShardedWaitOnAConditionListensUntilItsEnd(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		shard := x.Server.Shard()
+		l := x.Actor(relock.ShardedPubSub()).NewLock("l")
+		rig.Must(t, l.Lock(t.Context()))
+		s := x.Sleeps(t.Context(), l.NewCond("c"), 0)
+		x.Until(x.Now() + time.Minute)
+		if n := shard.Channels(); n != 1 {
+			t.Errorf("%d channels during the wait, want 1", n)
+		}
+		signalsAndUnlocks(t, x.Lock("l"))
+		s.Woken()
+		rig.Must(t, l.Unlock())
+		x.Until(x.Now() + 5*time.Second + time.Millisecond)
+		if n := shard.Channels(); n != 0 {
+			t.Errorf("%d channels 5 s after the wait", n)
+		}
+	})
+}
+
+// The handle has a lost hold of another call, which is not unlocked yet.
+// Fails when that comes before the hold from which the context descends.
+func TestASignalIsOfTheHoldOfItsContext(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		l := c.NewLock("l")
+		lost := rig.MustAcquire(t, l)
+		_, err := x.Eye.NewLock("l").ForceUnlock(t.Context())
+		rig.Must(t, err)
+		<-lost.Lost()
+		h := rig.MustAcquire(t, c.NewLock("l"))
+		rig.Must(t, l.NewCond("c").Signal(h.Context(t.Context())))
+		rig.WantIs(t, l.NewCond("c").Signal(t.Context()), relock.ErrLost)
+		rig.WantIs(t, lost.Release(), relock.ErrLost)
+		rig.End(t, h)
+	})
+}

@@ -226,6 +226,9 @@ func TestManyReadersAreReadInPages(t *testing.T) {
 		if len(info.Holders) != n || scripts < 3 || scripts > 4 {
 			t.Errorf("%d readers in %d scripts, want %d in 3", len(info.Holders), scripts, n)
 		}
+		if l := wantListed(t, c, "", "a")["a"]; len(l.Holders) != n {
+			t.Errorf("%d readers are listed, want %d", len(l.Holders), n)
+		}
 		if removed, err := c.NewLock("a").ForceUnlock(t.Context()); !removed || err != nil {
 			t.Errorf("ForceUnlock = %v, %v", removed, err)
 		}

@@ -159,6 +159,27 @@ func TestDoJoinsBothErrors(t *testing.T) {
 	})
 }
 
+// Fails when a function that succeeded hides that others may not get the lock for the rest of its lease.
+func TestDoIsUnconfirmedThoughItsFunctionSucceeded(t *testing.T) {
+	for what, do := range map[string]func(ctx context.Context, l *relock.Lock, fn func(context.Context) error) error{
+		"Do": func(ctx context.Context, l *relock.Lock, fn func(context.Context) error) error { return l.Do(ctx, fn) },
+		"TryDo": func(ctx context.Context, l *relock.Lock, fn func(context.Context) error) error {
+			return second2(l.TryDo(ctx, 0, fn))
+		},
+		"Multi.Do": func(ctx context.Context, l *relock.Lock, fn func(context.Context) error) error {
+			return relock.NewMulti(l).Do(ctx, fn)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, link := x.Linked()
+				err := do(t.Context(), c.NewLock("a"), func(context.Context) error { link.Cut(); return nil })
+				rig.WantIs(t, err, relock.ErrUnconfirmed)
+			})
+		})
+	}
+}
+
 func TestDoReleasesOnPanic(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		l := x.Lock("a")

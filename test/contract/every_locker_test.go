@@ -169,6 +169,8 @@ func TestEveryLockerEndsItsWaitWithItsContext(t *testing.T) {
 		_, err = b.tryAcquire(t.Context(), time.Second)
 		rig.WantIs(t, err, relock.ErrNotAcquired)
 		rig.WantIs(t, b.Lock(nil), relock.ErrInvalidOption) //nolint:staticcheck // nil is what is tested
+		_, err = b.TryLock(nil, time.Second)                //nolint:staticcheck // the same
+		rig.WantIs(t, err, relock.ErrInvalidOption)
 		synctest.Wait()
 		rig.Must(t, a.Unlock())
 		wantFreeNow(t, b)

@@ -84,6 +84,28 @@ func TestNestedUnlockThatIsRefusedSaysSo(t *testing.T) {
 	})
 }
 
+// Fails when the caller of a Downgrade that Redis refuses cannot tell that the hold has changed.
+func TestDowngradeThatIsRefusedSaysSo(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		rw := x.Client().NewRWLock("a", relock.Owner("me"))
+		rig.Must(t, rw.Lock(t.Context()))
+		refuseNext(x, "downgrade")
+		err := rw.Downgrade(t.Context())
+		rig.WantIs(t, err, relock.ErrUnconfirmed)
+		wantSays(t, "Downgrade", err, "and will not be", "NOPERM")
+		virtual.Sleep(15 * time.Second) // the next renewal states what is left
+		rig.End(t, x.Take(x.Client().NewRWLock("a").RLocker()))
+		rig.Must(t, rw.RUnlock())
+	})
+}
+
+// refuseNext has Redis refuse the next call of a script.
+func refuseNext(x *rig.Lab, script string) {
+	x.Server.FailNext(1, "NOPERM this user has no permissions to run the 'evalsha' command", func(args []string) bool {
+		return rig.ScriptSent(args) == script
+	})
+}
+
 // Fails without the fix: an unlock that a Close cuts short does not promise to go on.
 func TestUnlockThatCloseCutsShortSaysSo(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, rw *relock.RWLock){

@@ -75,3 +75,27 @@ func TestDetachUnderTheContextOfItsOwnHoldHeedsWhatElseEndsThat(t *testing.T) {
 		})
 	}
 }
+
+// Fails when the hooks do not hear of a hold that was resumed.
+func TestHooksFollowAHoldThatIsResumed(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var r record
+		c := x.Client(r.trace())
+		for _, lost := range []bool{false, true} {
+			ticket := detach(t, x.Take(x.Lock("l", relock.Owner("me"))), time.Minute)
+			h, err := c.Resume(called(t, ""), ticket)
+			rig.Must(t, err)
+			r.saw(t, "acquired l me token=true waited=0s held=0s err=<nil>")
+			if !lost {
+				rig.End(t, h)
+				r.saw(t, "released l me token=true waited=0s held=0s err=<nil>")
+				continue
+			}
+			_, err = x.Eye.NewLock("l").ForceUnlock(t.Context())
+			rig.Must(t, err)
+			<-h.Lost()
+			r.saw(t, "lost l me token=true waited=0s held=10s err=lost: redis no longer has it")
+			rig.WantIs(t, h.Release(), relock.ErrLost)
+		}
+	})
+}

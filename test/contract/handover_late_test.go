@@ -93,3 +93,17 @@ func TestAnAttemptFindsFreeWhatADetachThatFailedHasLeft(t *testing.T) {
 		}
 	})
 }
+
+// Fails when the holder cannot tell that its hold has ended.
+func TestADetachThatIsRefusedByRedisReleases(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		h := x.Take(x.Lock("l"))
+		refuseNext(x, "detach")
+		_, err := h.Detach(t.Context(), time.Hour)
+		rig.WantIs(t, err, relock.ErrUnconfirmed)
+		wantSays(t, "Detach", err, "NOPERM")
+		rig.WantIs(t, h.Err(), relock.ErrNotHeld)
+		x.Until(x.Now() + time.Second)
+		x.Frees("l")
+	})
+}

@@ -3,6 +3,7 @@ package contract_test
 import (
 	"context"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -224,6 +225,55 @@ func TestLostHookThatDoesNotReturnStopsNoRenewal(t *testing.T) {
 				rig.Must(t, waited.Unlock())
 				rig.Must(t, other.Unlock())
 				virtual.Sleep(2 * time.Hour)
+			})
+		})
+	}
+}
+
+// Fails when a hook that does not return keeps back what was joined to it, whichever of the hooks it is.
+func TestAHookThatDoesNotReturnKeepsNoJoinedHookBack(t *testing.T) {
+	every := func(f func(what string)) relock.Hooks {
+		event := func(what string) func(relock.Event) { return func(relock.Event) { f(what) } }
+		call := func(what string) func(context.Context, relock.Event) {
+			return func(context.Context, relock.Event) { f(what) }
+		}
+		return relock.Hooks{
+			Waiting: call("waiting"), Acquired: call("acquired"), GaveUp: call("gave up"),
+			Renewed: event("renewed"), RenewalFailed: event("renewal failed"), Released: event("released"), Lost: event("lost"),
+		}
+	}
+	for ending, end := range endings {
+		t.Run(ending, func(t *testing.T) {
+			var told []string
+			h := every(func(string) { end() }).Join(every(func(what string) { told = append(told, what) }))
+			for _, hook := range []func(context.Context, relock.Event){h.Waiting, h.Acquired, h.GaveUp} {
+				survive(func() { hook(t.Context(), relock.Event{}) })
+			}
+			for _, hook := range []func(relock.Event){h.Renewed, h.RenewalFailed, h.Released, h.Lost} {
+				survive(func() { hook(relock.Event{}) })
+			}
+			want := "waiting, acquired, gave up, renewed, renewal failed, released, lost"
+			if got := strings.Join(told, ", "); got != want {
+				t.Errorf("called %s\nwant   %s", got, want)
+			}
+		})
+	}
+}
+
+// Fails when a call whose hook did not return is told as one that gave up.
+func TestACallWhoseWaitingHookDoesNotReturnHasNotGivenUp(t *testing.T) {
+	for ending, end := range endings {
+		t.Run(ending, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				held := rig.MustAcquire(t, x.Lock("a"))
+				c := x.Client(relock.Trace(relock.Hooks{
+					Waiting: func(context.Context, relock.Event) { end() },
+					GaveUp:  func(_ context.Context, e relock.Event) { t.Errorf("gave up: %v", e.Err) },
+				}))
+				survive(func() { t.Errorf("Lock returned %v", c.NewLock("a").Lock(t.Context())) })
+				synctest.Wait()
+				rig.End(t, held)
+				x.Frees("a")
 			})
 		})
 	}

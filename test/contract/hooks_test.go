@@ -143,18 +143,30 @@ func TestLostHookIsCalledOnceForEachHold(t *testing.T) {
 }
 
 func TestReleasedHookHasTheErrorOfTheRelease(t *testing.T) {
-	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		var r record
-		c, link := x.Linked(r.trace(), relock.ReleaseTimeout(time.Second))
-		l := c.NewLock("a")
-		rig.Must(t, l.Lock(called(t, "me")))
-		r.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>")
-		link.Cut()
-		err := l.Unlock()
-		rig.WantIs(t, err, relock.ErrUnconfirmed)
-		text := strings.TrimPrefix(err.Error(), `relock: lock "a": `)
-		r.saw(t, "released a me token=true waited=0s held=0s err="+text)
-	})
+	for how, end := range map[string]func(ctx context.Context, l *relock.Lock, h *relock.Hold) error{
+		"Unlock": func(_ context.Context, l *relock.Lock, _ *relock.Hold) error { return l.Unlock() },
+		"Detach": func(ctx context.Context, _ *relock.Lock, h *relock.Hold) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, err := h.Detach(ctx, time.Minute)
+			return err
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				var r record
+				c, link := x.Linked(r.trace(), relock.ReleaseTimeout(time.Second))
+				l := c.NewLock("a")
+				h := acquire(t, l, called(t, "me"))
+				r.saw(t, "acquired a me token=true waited=0s held=0s err=<nil>")
+				link.Cut()
+				err := end(t.Context(), l, h)
+				rig.WantIs(t, err, relock.ErrUnconfirmed)
+				text := strings.TrimPrefix(err.Error(), `relock: lock "a": `)
+				r.saw(t, "released a me token=true waited=0s held=0s err="+text)
+			})
+		})
+	}
 }
 
 // TestHooksMayCallTheLibrary: none is called under a mutex that these calls need.

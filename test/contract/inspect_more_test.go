@@ -68,3 +68,22 @@ func TestInfoTellsAnOwnerThatWritesAndReadsAsAWriter(t *testing.T) {
 		rig.End(t, read)
 	})
 }
+
+// Fails when a free name is told without the kind that it had.
+func TestAFreeNameHasTheKindThatItHadLast(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, eye := x.Client(), x.Eye.NewLock("a")
+		for _, row := range []struct {
+			l    *relock.Lock
+			want string
+		}{
+			{c.NewLock("a"), "plain"}, {c.NewLock("a", relock.Fair()), "fair"}, {c.NewRWLock("a").RLocker(), "rw"},
+			{c.NewRWLock("a", relock.Fair()).WLocker(), "fair rw"}, {c.NewSemaphore("a", 2), "semaphore"},
+		} {
+			rig.End(t, x.Take(row.l))
+			if info := x.Info(eye); info.Kind != row.want || len(info.Holders) != 0 {
+				t.Errorf("%+v, want a free name that was %s", info, row.want)
+			}
+		}
+	})
+}

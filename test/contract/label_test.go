@@ -97,6 +97,11 @@ func TestBadLabelIsRefused(t *testing.T) {
 			t.Errorf("Label(%.10q): %v, want one that says %q and what is allowed", text, err, says)
 		}
 	}
+	for _, text := range []string{"x", strings.Repeat("x", 128), strings.Repeat("é", 64)} {
+		c, err := relock.New(rdb, relock.Label(text))
+		rig.Must(t, err)
+		rig.Must(t, c.Close())
+	}
 }
 
 // Fails when the script's text is given a time of its own: the server does not know it, says so late, and then says no more.

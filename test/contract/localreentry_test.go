@@ -181,8 +181,8 @@ func TestLocalHoldsAreLostWithTheirSession(t *testing.T) {
 		l := x.Lock("a", relock.LocalReentry(), relock.TTL(time.Second))
 		outer, inner := acquire(t, l, x.By("me")), acquire(t, l, x.By("me"))
 		heal := x.Server.Partition()
-		virtual.Sleep(800 * time.Millisecond)
-		// Renewals fail, and little of the lease is left: no local answer any more.
+		virtual.Sleep(700 * time.Millisecond)
+		// Renewals fail, and less than a third of the lease is left: no local answer any more.
 		ok, err := l.TryLock(x.By("me"), 0)
 		if ok || err == nil {
 			t.Errorf("nested hold on a lease that runs out: %v, %v", ok, err)

@@ -73,10 +73,34 @@ func TestAHandlerOfTheLogThatHangsHoldsUpNothing(t *testing.T) {
 				}
 				began := time.Now()
 				rig.Must(t, c.Close())
-				if took := time.Since(began); took > time.Second {
+				if took := time.Since(began); took > 100*time.Millisecond {
 					t.Errorf("closed after %v", took)
 				}
 			})
 		})
+	}
+}
+
+// background counts the calls with another context than context.Background.
+type background struct {
+	slog.Handler
+	calls, others atomic.Int64
+}
+
+func (h *background) Enabled(ctx context.Context, _ slog.Level) bool { h.note(ctx); return true }
+
+func (h *background) Handle(ctx context.Context, _ slog.Record) error { h.note(ctx); return nil }
+
+func (h *background) note(ctx context.Context) {
+	if h.calls.Add(1); ctx != context.Background() {
+		h.others.Add(1)
+	}
+}
+
+func TestTheContextOfARecordIsAlwaysTheBackground(t *testing.T) {
+	h := &background{}
+	goWrong(t, relock.Logger(slog.New(h)))
+	if h.calls.Load() == 0 || h.others.Load() != 0 {
+		t.Errorf("%d of %d calls of the handler have another context", h.others.Load(), h.calls.Load())
 	}
 }

@@ -107,6 +107,10 @@ func TestMultiOfLocksThatDoNotGoTogetherIsRefused(t *testing.T) {
 				}
 			}
 		}
+		unnamed := relock.NewMulti(c.NewLock("a"), c.NewLock("b\n"))
+		for _, err := range []error{unnamed.Lock(t.Context()), second2(unnamed.TryLock(t.Context(), 0)), unnamed.Unlock()} {
+			rig.WantIs(t, err, relock.ErrInvalidName)
+		}
 		if keys := x.Server.Direct().Keys(); len(keys) != 0 {
 			t.Errorf("they leave %q in Redis", keys)
 		}

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/virtual"
@@ -234,14 +236,17 @@ func TestOwnerTravelsWithTheContext(t *testing.T) {
 	}
 	a, _ := relock.OwnerFrom(relock.WithNewOwner(child))
 	b, ok := relock.OwnerFrom(relock.WithNewOwner(child))
-	if a == b || a == "me" || !ok {
-		t.Errorf("new owners %q and %q", a, b)
+	if a == b || uuid.Validate(a) != nil || len(a) != 36 || !ok {
+		t.Errorf("new owners %q and %q, want two UUIDs", a, b)
 	}
 }
 
+// badOwners are no names of owners.
+var badOwners = []string{"", strings.Repeat("x", 513), "a\xff"}
+
 func TestOwnerIsOneTo512BytesOfUTF8(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		for _, bad := range []string{"", strings.Repeat("x", 513), "a\xff"} {
+		for _, bad := range badOwners {
 			l := x.Lock("a")
 			rig.WantIs(t, l.Lock(x.By(bad)), relock.ErrInvalidOption)
 			l = x.Lock("a", relock.Owner(bad))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,6 +14,7 @@ import (
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 )
 
 // Fails when the end of the caller's context is told as that of the wait that it gave:
@@ -194,5 +197,50 @@ func TestALostQuorumIsTheCauseOfItsContextsThoughItWasReleased(t *testing.T) {
 			rig.WantIs(t, h.Release(), relock.ErrLost)
 			rig.WantIs(t, context.Cause(ctx), relock.ErrLost)
 		}
+	})
+}
+
+// Fails when a try whose wait is negative ends before it has asked.
+func TestQuorumTriesOnceHoweverLittleItMayWait(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		free, other := p.lock("a"), p.lock("a")
+		for _, wait := range []time.Duration{0, -1, -time.Hour, math.MinInt64} {
+			if got, err := free.TryLock(t.Context(), wait); !got || err != nil {
+				t.Fatalf("TryLock(%v) = %v, %v, want true, nil", wait, got, err)
+			}
+			synctest.Wait()
+			began := x.Now()
+			if got, err := other.TryLock(t.Context(), wait); got || err != nil || x.Now() != began {
+				t.Errorf("TryLock(%v) beside a holder = %v, %v after %v", wait, got, err, x.Now()-began)
+			}
+			rig.Must(t, free.Unlock())
+			synctest.Wait()
+		}
+	})
+}
+
+// Fails when replicas that come back later are of no use to a call that waits.
+func TestAQuorumGoesOnAskingWhileReplicasAreTooFew(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var clients []*relock.Client
+		var replicas []*follower
+		for range 3 {
+			f, rdb := &follower{}, redistest.Start(t).Client(t)
+			rdb.AddHook(f)
+			clients, replicas = append(clients, x.ClientOver(rdb)), append(replicas, f)
+		}
+		q, err := relock.NewQuorum(clients...)
+		rig.Must(t, err)
+		l := q.NewLock("a", relock.Replicas(1, time.Second))
+		call := rig.Beside(func() error { return l.Lock(t.Context()) })
+		virtual.Sleep(10 * time.Second)
+		rig.StillWaits(t, call)
+		for _, f := range replicas {
+			f.set(1, false)
+		}
+		virtual.Sleep(10 * time.Second)
+		rig.Must(t, rig.Returned(t, call))
+		rig.Must(t, l.Unlock())
 	})
 }

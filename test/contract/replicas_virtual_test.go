@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -147,6 +148,21 @@ func TestWaitNamesTheReplicasThatItsLockAsksFor(t *testing.T) {
 		want := []string{"1 for [relock:h:{1}]", "2 for [relock:h:{2}]", "3 for [relock:h:{3}]"}
 		if !slices.Equal(got, want) {
 			t.Errorf("WAIT %q, want %q", got, want)
+		}
+	})
+}
+
+// Redis is silent, and the timeout of the replicas is longer than one attempt without any.
+// Fails when an attempt takes longer than that and a twelfth of the TTL.
+func TestOneAttemptWithReplicasIsBounded(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link, _ := follow(x, 1)
+		l := c.NewLock("a", relock.TTL(12*time.Second), relock.Replicas(1, 2500*time.Millisecond))
+		defer link.Hole()()
+		began := x.Now()
+		got, err := l.TryLock(t.Context(), 0)
+		if took := x.Now() - began; got || !errors.Is(err, relock.ErrUnavailable) || took > 3500*time.Millisecond {
+			t.Errorf("TryLock = %v, %v after %v, want ErrUnavailable within 3.5 s", got, err, took)
 		}
 	})
 }

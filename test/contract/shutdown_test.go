@@ -51,6 +51,7 @@ func TestShutdownWaitsForHolds(t *testing.T) {
 		rig.Must(t, l.Lock(h.Context(x.By("me"))))
 		rig.Must(t, c.NewLock("a").Do(x.By("me"), func(context.Context) error { return nil }))
 		x.Holders(l, "me", 2)
+		wantListed(t, c, "", "a", "busy")
 		virtual.Sleep(5 * time.Minute)
 		rig.StillWaits(t, shutdown)
 		rig.Must(t, h.Err())
@@ -83,6 +84,23 @@ func TestShutdownGoesOnDrainingAfterItsContext(t *testing.T) {
 		rig.Must(t, h.Release())
 		x.Frees("a")
 		rig.Must(t, c.Close())
+	})
+}
+
+// Fails when a Shutdown under a context that has ended refuses nobody.
+func TestShutdownUnderAnEndedContextDrains(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		h := acquire(t, c.NewLock("a"), t.Context())
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errReason)
+		err := c.Shutdown(ctx)
+		rig.WantIs(t, err, context.Canceled, errReason)
+		wantSays(t, "Shutdown", err, "1 hold")
+		rig.WantIs(t, c.NewLock("b").Lock(t.Context()), relock.ErrClosed)
+		rig.End(t, h)
+		rig.Must(t, c.Close())
+		rig.Must(t, c.Shutdown(ctx))
 	})
 }
 

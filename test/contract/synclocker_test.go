@@ -50,10 +50,12 @@ func TestSyncLockerIsANewOwnerEachTime(t *testing.T) {
 
 func TestSyncLockerOfAMismatchedContextLocks(t *testing.T) {
 	rig.Run(t, func(_ *testing.T, x *rig.Lab) {
-		sl := x.Lock("a", relock.Owner("me")).SyncLocker(x.By("you"))
-		sl.Lock()
-		x.Refuses(x.Lock("a"))
-		sl.Unlock()
+		for _, owner := range append(badOwners, "you") {
+			sl := x.Lock("a", relock.Owner("me")).SyncLocker(x.By(owner))
+			sl.Lock()
+			x.Refuses(x.Lock("a"))
+			sl.Unlock()
+		}
 	})
 }
 

@@ -132,6 +132,12 @@ func TestOnceKnowsNoOwner(t *testing.T) {
 		if !ran || err != nil {
 			t.Errorf("Once: %v, %v, want true, nil", ran, err)
 		}
+		for i, bad := range badOwners {
+			ran, err := x.Eye.Once(x.By(bad), fmt.Sprint("by ", i), time.Minute, func(context.Context) error { return nil })
+			if !ran || err != nil {
+				t.Errorf("Once of an owner %.10q: %v, %v, want true, nil", bad, ran, err)
+			}
+		}
 	})
 }
 

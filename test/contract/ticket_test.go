@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
@@ -45,6 +46,22 @@ func TestATicketThatWasChangedIsRefused(t *testing.T) {
 			t.Errorf("%d connections to look at what is no ticket", link.Dials())
 		}
 		rig.End(t, resume(t, x.Client(), relock.Ticket(good)))
+	})
+}
+
+// The names have bytes of which other encodings make other characters, in each place of three.
+// Fails when a ticket cannot go wherever a word can.
+func TestATicketIsOfLettersDigitsAndTwoMarks(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		for _, name := range []string{"???~~~", " ???~~~", "  ???~~~"} {
+			ticket := detach(t, x.Take(x.Lock(name)), time.Minute)
+			for _, r := range string(ticket) {
+				if r != '-' && r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)) {
+					t.Errorf("the ticket has %q: %s", r, ticket)
+				}
+			}
+			rig.End(t, resume(t, x.Client(), ticket))
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -190,5 +191,28 @@ func TestAWokenHoldIsWantedByTheCallsOfItsOwnClientBehindIt(t *testing.T) {
 		wantWanted(t, "when it holds again", h, true)
 		rig.End(t, h)
 		rig.End(t, call.Holds())
+	})
+}
+
+// Fails when a writer that waits costs a message for each of any number of readers.
+func TestAtMost128HoldersGetAMessage(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a := s.Actor()
+		var readers []*relock.Hold
+		for i := range 140 {
+			readers = append(readers, acquire(t, a.NewRWLock("l").RLocker(), s.By(fmt.Sprint("reader ", i))))
+		}
+		heard := s.Listen(a)
+		writer := s.Begin(s.Actor().NewRWLock("l").WLocker())
+		writer.Waits()
+		if n := wants(heard()); n != 128 {
+			t.Errorf("%d messages for 140 readers, want 128", n)
+		}
+		s.Until(s.Now() + 15*time.Second)
+		for _, h := range readers { // the others hear with a renewal
+			wantWanted(t, h.Owner(), h, true)
+			rig.End(t, h)
+		}
+		rig.End(t, writer.Holds())
 	})
 }

@@ -100,11 +100,13 @@ func TestWhatReturnsNoErrorAsksNobodyWhoHolds(t *testing.T) {
 		rig.Must(t, x.Lock("a").Lock(t.Context()))
 		nothing := func(context.Context) error { return nil }
 		n, m := counted(link), relock.NewMulti(asks.NewLock("a"))
-		if had, err := m.TryLock(t.Context(), 0); had || err != nil {
-			t.Errorf("TryLock of several: %v, %v", had, err)
-		}
-		if ran, err := m.TryDo(t.Context(), time.Second, nothing); ran || err != nil {
-			t.Errorf("TryDo of several: %v, %v", ran, err)
+		for what, l := range map[string]locker{"one": asks.NewLock("a"), "several": m} {
+			if had, err := l.TryLock(t.Context(), 0); had || err != nil {
+				t.Errorf("TryLock of %s: %v, %v", what, had, err)
+			}
+			if ran, err := l.(tryDoer).TryDo(t.Context(), time.Second, nothing); ran || err != nil {
+				t.Errorf("TryDo of %s: %v, %v", what, ran, err)
+			}
 		}
 		if ran, err := asks.Once(t.Context(), "a", time.Hour, nothing); ran || err != nil {
 			t.Errorf("Once: %v, %v", ran, err)

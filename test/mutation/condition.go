@@ -337,4 +337,14 @@ var conditionRules = []Rule{
 		"s.CatchUp(at)", "",
 		[]string{"TestARefusedWaitHasNoHoldThatHasEndedMeanwhile"},
 	},
+	{
+		"condition: the hold of the context comes before that of the handle", ". Cond.caller",
+		"above != nil", "above != nil && h == nil",
+		[]string{"TestASignalIsOfTheHoldOfItsContext"},
+	},
+	{
+		"condition: a sharded channel is left after the wait", ". Cond.wait",
+		"defer a.keeper.listener.Join()()", "a.keeper.listener.Join()",
+		[]string{"TestAShardedWaitOnAConditionListensUntilItsEnd"},
+	},
 }

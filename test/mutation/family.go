@@ -399,4 +399,34 @@ var familyRules = []Rule{
 		"if token <= 0 {", "if false {",
 		[]string{"TestAnOlderTokenIsRefusedAndNamed/PostgreSQL", "TestAnOlderTokenIsRefusedAndNamed/MariaDB", "TestAnOlderTokenIsRefusedAndNamed/SQLite"},
 	},
+	{
+		"a quorum asks on while replicas are too few", ". isFinal",
+		"ErrTooManyHolds}", "ErrTooManyHolds, ErrReplicas}",
+		[]string{"TestAQuorumGoesOnAskingWhileReplicasAreTooFew"},
+	},
+	{
+		"a negative wait for a majority is one attempt", ". QuorumLock.try",
+		"wait <= 0", "wait == 0",
+		[]string{"TestQuorumTriesOnceHoweverLittleItMayWait"},
+	},
+	{
+		"a try for a majority without a context is an error", ". QuorumLock.try",
+		"ctx == nil || m.once", "m.once",
+		[]string{"TestEveryLockerEndsItsWaitWithItsContext/quorum"},
+	},
+	{
+		"a try for several locks without a context is an error", ". Multi.try",
+		"if ctx != nil {", "if true {",
+		[]string{"TestEveryLockerEndsItsWaitWithItsContext/multi"},
+	},
+	{
+		"several locks with a bad one return its error", ". together",
+		"lockError(l.Name(), l.err)", "lockError(l.Name(), fmt.Errorf(`%w: %v`, ErrInvalidOption, l.err))",
+		[]string{"TestMultiOfLocksThatDoNotGoTogetherIsRefused"},
+	},
+	{
+		"a primary that does not count is asked each second", "internal/quorum Majority.keep",
+		"min(max(l.TTL/10, 50*time.Millisecond), time.Second)", "max(l.TTL/10, 50*time.Millisecond)",
+		[]string{"TestAPrimaryWhoseHookEndsItsGoroutineIsAskedAgain"},
+	},
 }

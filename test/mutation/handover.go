@@ -172,4 +172,20 @@ var handoverRules = []Rule{
 		"context.WithTimeout(c.open, d.keep)", "context.WithTimeout(c.ctx, d.keep)",
 		[]string{"TestShutdownWaitsNoLongerForATicketThanForALease", "TestShutdownWaitsNoLongerForATicketWhoseHookDoesNotReturn"},
 	},
+	{
+		"a Detach that Redis refuses says that the hold has ended", ". detaching.send",
+		"case ctx.Err() != nil:", "case transport.Hopeless(err): return &requestError{err: err}; case ctx.Err() != nil:",
+		[]string{"TestADetachThatIsRefusedByRedisReleases"},
+	},
+	{
+		"a Detach during a wait leaves the hold", ". Hold.detach",
+		"if !h.hold.Released && h.hold.Lost {",
+		"if err == errAbsent { h.hold.GiveBack(&at) } else if !h.hold.Released && h.hold.Lost {",
+		[]string{"TestADetachDuringAWaitOfItsOwnerIsRefused"},
+	},
+	{
+		"a ticket is of letters, digits and two marks", ". ticket.text,Ticket.read",
+		"base64.RawURLEncoding", "base64.RawStdEncoding",
+		[]string{"TestATicketIsOfLettersDigitsAndTwoMarks"},
+	},
 }

@@ -278,4 +278,52 @@ var holdRules = []Rule{
 		"if h.hold.Lost {", "if false {",
 		[]string{"TestALossIsTheCauseOfContextsThatHaveYetToEndAtTheRelease"},
 	},
+	{
+		"Do is unconfirmed though its function succeeded", ". under",
+		"err = ending.Join(err, h.leave())",
+		"end := h.leave(); if err == nil && ending.Is(end, ErrUnconfirmed) { end = nil }; err = ending.Join(err, end)",
+		[]string{"TestDoIsUnconfirmedThoughItsFunctionSucceeded"},
+	},
+	{
+		"a Downgrade that Redis refuses is unconfirmed", ". Hold.downgrade",
+		"case transport.Hopeless(err): return $x", "case transport.Hopeless(err): return err",
+		[]string{"TestDowngradeThatIsRefusedSaysSo"},
+	},
+	{
+		"a Shutdown whose context has ended drains", ". Client.Shutdown",
+		"if ctx == nil { return fmt.Errorf(\"relock: %w\", errNoContext) }",
+		"if err := unusable(ctx); err != nil { return fmt.Errorf(\"relock: %w\", err) }",
+		[]string{"TestShutdownUnderAnEndedContextDrains"},
+	},
+	{
+		"Once and a SyncLocker ask for no name of an owner", ". ownerFor",
+		"if l.anonymous {",
+		"if id, named := ctx.Value(ownerKey{}).(string); l.anonymous && (!named || checkOwner(id) == nil) {",
+		[]string{"TestSyncLockerOfAMismatchedContextLocks", "TestOnceKnowsNoOwner"},
+	},
+	{
+		"a new owner is a UUID", ". WithNewOwner",
+		"uuid.NewString()", "`owner:` + uuid.NewString()",
+		[]string{"TestOwnerTravelsWithTheContext"},
+	},
+	{
+		"a sharded channel is left after a Check", ". Client.check",
+		"defer listener.Join()()", "listener.Join()",
+		[]string{"TestCheckCostsTwoScriptsAtFirstAndLaterOne/sharded"},
+	},
+	{
+		"an attempt with replicas has a twelfth of the TTL for the way", "internal/room Replicas.Within",
+		"lease/12", "lease/6",
+		[]string{"TestOneAttemptWithReplicasIsBounded"},
+	},
+	{
+		"a record has no context of its caller", "internal/logqueue handler.Handle",
+		"ctx: ctx", "ctx: context.TODO()",
+		[]string{"TestTheContextOfARecordIsAlwaysTheBackground"},
+	},
+	{
+		"Close waits for the handler of the log for 100 ms", ". Client.Close",
+		"logGrace", "3*logGrace",
+		[]string{"TestAHandlerOfTheLogThatHangsHoldsUpNothing"},
+	},
 }

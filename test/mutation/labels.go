@@ -162,4 +162,55 @@ var labelRules = []Rule{
 		"whoWithin = 100 * time.Millisecond", "whoWithin = time.Second",
 		[]string{"TestWhoHoldsCostsNobodyElse"},
 	},
+	{
+		"a joined hook that does not return keeps no other back", ". both",
+		"defer then(e); first(e)", "first(e); then(e)",
+		[]string{"TestAHookThatDoesNotReturnKeepsNoJoinedHookBack"},
+	},
+	{
+		"a resumed hold is told as one that was acquired", ". Lock.putOnHandle",
+		"l.c.cfg.hooks.Acquired != nil", `l.c.cfg.hooks.Acquired != nil && w.ticket == ""`,
+		[]string{"TestHooksFollowAHoldThatIsResumed"},
+	},
+	{
+		"a call whose hook does not return has not given up", ". waiting.waitingHook",
+		"hook(w.ctx, w.event(nil))",
+		"back := false; defer func() { if !back { w.gaveUpHook(errGone) } }(); hook(w.ctx, w.event(nil)); back = true",
+		[]string{"TestACallWhoseWaitingHookDoesNotReturnHasNotGivenUp"},
+	},
+	{
+		"the error of a Detach is told", ". Hold.detach",
+		"h.releasedHook(err, now)", "h.releasedHook(nil, now)",
+		[]string{"TestReleasedHookHasTheErrorOfTheRelease"},
+	},
+	{
+		"an Unlock during a wait is told with its error", ". Hold.endAbsent",
+		"h.releasedHook(errAbsent, now)", "h.releasedHook(nil, now)",
+		[]string{"TestAnUnlockDuringAWaitOfItsOwnerIsRemembered"},
+	},
+	{
+		"locks are listed while the client shuts down", ". scan.over",
+		"case s.c.ctx.Err() != nil:", "case s.c.tracker.Draining():",
+		[]string{"TestShutdownWaitsForHolds"},
+	},
+	{
+		"all holders of a listed lock are told", ". scan.whole",
+		"page == nil || page.Next > 0", "page == nil",
+		[]string{"TestManyReadersAreReadInPages"},
+	},
+	{
+		"a free name has the kind that it had last", ". withoutHolders",
+		"return Info{", "if len(page.Holders)+page.Waiters == 0 && page.Resting == 0 { page.Kind = `` }; return Info{",
+		[]string{"TestAFreeNameHasTheKindThatItHadLast"},
+	},
+	{
+		"a label may have 128 bytes", "internal/key CheckLabel",
+		"check(label, maxLabel,", "check(label, maxLabel-1,",
+		[]string{"TestBadLabelIsRefused"},
+	},
+	{
+		"a TryDo that returns no error does not ask who holds", ". Lock.TryDo",
+		"manner{quiet: true}", "manner{}",
+		[]string{"TestWhatReturnsNoErrorAsksNobodyWhoHolds"},
+	},
 }

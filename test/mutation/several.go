@@ -210,4 +210,9 @@ var severalRules = []Rule{
 		"session and session.low == token and (", "session and (",
 		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
 	},
+	{
+		"a local re-entry needs a third of its lease", "internal/room Session.CanJoin",
+		"!s.fresh(t.TTL, at.Now)", "at.Now.Until(s.trustEnds(t.TTL, clock.Instant{})) < t.TTL/4",
+		[]string{"TestLocalHoldsAreLostWithTheirSession"},
+	},
 }

@@ -117,4 +117,9 @@ var wantedRules = []Rule{
 		"_ = syscall.Kill(-c.pid, syscall.Signal(c.yield))", "c.signal(syscall.Signal(c.yield))",
 		[]string{"TestASignalToYieldLeavesAStoppedCommandStopped"},
 	},
+	{
+		"at most 128 holders get a message", "lua/shared_queue.lua",
+		"'LIMIT', 0, most_wanted)", "'LIMIT', 0, 1000)",
+		[]string{"TestAtMost128HoldersGetAMessage"},
+	},
 }
