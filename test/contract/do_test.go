@@ -164,7 +164,7 @@ func TestDoIsUnconfirmedThoughItsFunctionSucceeded(t *testing.T) {
 	for what, do := range map[string]func(ctx context.Context, l *relock.Lock, fn func(context.Context) error) error{
 		"Do": func(ctx context.Context, l *relock.Lock, fn func(context.Context) error) error { return l.Do(ctx, fn) },
 		"TryDo": func(ctx context.Context, l *relock.Lock, fn func(context.Context) error) error {
-			return second2(l.TryDo(ctx, 0, fn))
+			return second(l.TryDo(ctx, 0, fn))
 		},
 		"Multi.Do": func(ctx context.Context, l *relock.Lock, fn func(context.Context) error) error {
 			return relock.NewMulti(l).Do(ctx, fn)

@@ -108,7 +108,7 @@ func TestMultiOfLocksThatDoNotGoTogetherIsRefused(t *testing.T) {
 			}
 		}
 		unnamed := relock.NewMulti(c.NewLock("a"), c.NewLock("b\n"))
-		for _, err := range []error{unnamed.Lock(t.Context()), second2(unnamed.TryLock(t.Context(), 0)), unnamed.Unlock()} {
+		for _, err := range []error{unnamed.Lock(t.Context()), second(unnamed.TryLock(t.Context(), 0)), unnamed.Unlock()} {
 			rig.WantIs(t, err, relock.ErrInvalidName)
 		}
 		if keys := x.Server.Direct().Keys(); len(keys) != 0 {
