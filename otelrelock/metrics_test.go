@@ -106,6 +106,7 @@ func TestLossesAreCountedByTheirReason(t *testing.T) {
 			rig.Must(t, err)
 			_, err = c.NewLock("a").Acquire(relock.WithChildOwner(x.By("flow")))
 			rig.Must(t, err)
+			synctest.Wait() // until it has subscribed: a branch hears of it by a message
 			rig.Must(t, outer.Release())
 			synctest.Wait()
 		},
