@@ -60,16 +60,19 @@ func (r *reads[T]) get(ctx context.Context, key string) (found T, ok bool) {
 		if under == nil && pause == 0 {
 			return last, true
 		}
-		var due <-chan time.Time
-		if under == nil {
-			due = time.After(pause)
+		timer := time.NewTimer(pause) // while a read is running it fires at once, and is ignored
+		due := timer.C
+		if under != nil {
+			due = nil
 		}
 		select {
 		case <-under:
 		case <-due:
 		case <-ctx.Done():
+			timer.Stop()
 			return last, known
 		}
+		timer.Stop()
 	}
 }
 

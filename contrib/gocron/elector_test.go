@@ -82,7 +82,7 @@ func TestLeadReturnsTheCauseOfItsEnd(t *testing.T) {
 		if err := <-led; !errors.Is(err, cause) {
 			t.Errorf("Lead: %v, want the cause", err)
 		}
-		<-ended
+		must(t, <-ended)
 	})
 }
 

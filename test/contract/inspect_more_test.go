@@ -77,8 +77,11 @@ func TestAFreeNameHasTheKindThatItHadLast(t *testing.T) {
 			l    *relock.Lock
 			want string
 		}{
-			{c.NewLock("a"), "plain"}, {c.NewLock("a", relock.Fair()), "fair"}, {c.NewRWLock("a").RLocker(), "rw"},
-			{c.NewRWLock("a", relock.Fair()).WLocker(), "fair rw"}, {c.NewSemaphore("a", 2), "semaphore"},
+			{c.NewLock("a"), "plain"},
+			{c.NewLock("a", relock.Fair()), "fair"},
+			{c.NewRWLock("a").RLocker(), "rw"},
+			{c.NewRWLock("a", relock.Fair()).WLocker(), "fair rw"},
+			{c.NewSemaphore("a", 2), "semaphore"},
 		} {
 			rig.End(t, x.Take(row.l))
 			if info := x.Info(eye); info.Kind != row.want || len(info.Holders) != 0 {
