@@ -187,7 +187,7 @@ func TestLsShowsLocksByTheirNames(t *testing.T) {
 	}
 	defer c.Close()
 	w := &world{T: t, url: "redis://" + srv.Addr(), locks: c}
-	for _, name := range strings.SplitSeq("hdbgiaefcj", "") {
+	for name := range strings.SplitSeq("hdbgiaefcj", "") {
 		h := w.hold(name)
 		defer func() { _ = h.Release() }()
 	}
