@@ -286,7 +286,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a Downgrade that Redis refuses is unconfirmed", ". Hold.downgrade",
-		"case transport.Hopeless(err): return $x", "case transport.Hopeless(err): return err",
+		"case transport.Hopeless(err): return fmt.Errorf($x, ErrUnconfirmed, err)", "case transport.Hopeless(err): return err",
 		[]string{"TestDowngradeThatIsRefusedSaysSo"},
 	},
 	{
