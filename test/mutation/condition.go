@@ -339,7 +339,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: the hold of the context comes before that of the handle", ". Cond.caller",
-		"above != nil", "above != nil && h == nil",
+		"cmp.Or(holdIn(ctx, c.lock), c.lock.newest())", "cmp.Or(c.lock.newest(), holdIn(ctx, c.lock))",
 		[]string{"TestASignalIsOfTheHoldOfItsContext"},
 	},
 	{

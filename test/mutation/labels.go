@@ -184,13 +184,13 @@ var labelRules = []Rule{
 		[]string{"TestReleasedHookHasTheErrorOfTheRelease"},
 	},
 	{
-		"an Unlock during a wait is told with its error", ". Hold.endAbsent",
-		"h.releasedHook(errAbsent, now)", "h.releasedHook(nil, now)",
+		"an Unlock during a wait is told with its error", ". Hold.end",
+		"err != nil && err != errAbsent {", "err != nil && err != errAbsent { k.end(at); return err }; if err = nil; false {",
 		[]string{"TestAnUnlockDuringAWaitOfItsOwnerIsRemembered"},
 	},
 	{
-		"locks are listed while the client shuts down", ". scan.over",
-		"case s.c.ctx.Err() != nil:", "case s.c.tracker.Draining():",
+		"locks are listed while the client shuts down", ". over",
+		"case c.ctx.Err() != nil:", "case c.tracker.Draining():",
 		[]string{"TestShutdownWaitsForHolds"},
 	},
 	{
