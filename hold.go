@@ -248,11 +248,14 @@ func (h *Hold) reads() bool {
 	return h.hold.Read
 }
 
-func (h *Hold) token() int64 {
-	a := h.acquisition()
-	a.keeper.mu.Lock()
-	defer a.keeper.mu.Unlock()
-	return wire.Token(h.hold.Token, a.owner())
+func (h *Hold) token() int64 { return h.tokenOf(h.acquisition().owner()) }
+
+// tokenOf is token for a caller that already has the owner's name.
+func (h *Hold) tokenOf(owner string) int64 {
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return wire.Token(h.hold.Token, owner)
 }
 
 // end ends the hold here and then in Redis, and returns the result of the Release. The caller has begun the step by
@@ -442,7 +445,8 @@ func (h *Hold) logLoss(why error) {
 }
 
 func (h *Hold) event(err error) Event {
-	return Event{Name: h.lock.Name(), Owner: h.acquisition().owner(), Token: h.token(), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
+	owner := h.acquisition().owner()
+	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
 // acquiredHook calls Hooks.Acquired, which is set. began is when the call began to wait. A loss that comes before the
