@@ -130,8 +130,8 @@ var Liveness = []Rule{
 		[]string{"TestJournalAsksAndRemembersForALeaseOnly"},
 	},
 	{
-		"a release is remembered as long as its lease would have lasted", "internal/replay Journal.trim",
-		"|| now.Reached(j.released[0].Until)", "",
+		"servers are asked every two seconds and no more often", "internal/replay Journal.round",
+		"next := now.Add(watchEvery)", "next := now.Add(watchEvery / 4)",
 		[]string{"TestF16ClientAsksWhileItRemembers"},
 	},
 	{
