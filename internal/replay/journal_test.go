@@ -1,10 +1,12 @@
 package replay_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -39,6 +41,8 @@ type owner struct {
 	more   bool            // a release leaves a long queue
 	up     bool
 	deeds  []string // of the journal, beside sending
+
+	log bytes.Buffer // written by a logger, which has a mutex; read when all is quiet
 }
 
 func newOwner(t *testing.T) *owner {
@@ -62,7 +66,7 @@ func newOwner(t *testing.T) *owner {
 		Wire:    wire.NewEncoder("client", "inbox:", 30*time.Second, time.Minute),
 		Inbox:   o,
 		Settle:  func(keys key.Keys) { o.in(func() { o.deeds = append(o.deeds, "settle "+keys.Hash) }) },
-		Log:     slog.New(slog.DiscardHandler),
+		Log:     slog.New(slog.NewTextHandler(&o.log, nil)),
 	}}
 	return o
 }
@@ -212,6 +216,9 @@ func TestJournalRepeatsWhatGoesUnanswered(t *testing.T) {
 		pass(2 * time.Second)
 		wantSent(t, o, " p:h:{a}")
 		pass(time.Minute)
+		if n := strings.Count(o.log.String(), "releasing again failed"); n != 3 {
+			t.Errorf("%d failures are logged, want 3", n)
+		}
 	})
 }
 
@@ -230,6 +237,9 @@ func TestJournalHasAnInboxThatIsElsewhereConnectAgainOnce(t *testing.T) {
 			t.Error("the inbox does not connect again, or not once")
 		}
 		wantSent(t, o, " p:h:{a}")
+		if n := strings.Count(o.log.String(), "the inbox is not on the server"); n != 1 {
+			t.Errorf("that the inbox is elsewhere is logged %d times, want once", n)
+		}
 	})
 }
 

@@ -2,9 +2,11 @@ package contract_test
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -221,6 +223,37 @@ func TestLabelThatWasLostIsStoredAgain(t *testing.T) {
 		link.Cut()() // it connects anew: to whom, nobody knows
 		virtual.Sleep(20 * time.Second)
 		if h := holder(x, "a"); h.Label != "A" {
+			t.Errorf("holder %+v, want the label A", h)
+		}
+	})
+}
+
+// Redis does not answer the first tries. Fails when a label that could not be stored is not tried again half a minute
+// later, or when nobody is told.
+func TestLabelThatCouldNotBeStoredIsStoredLater(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var out lockedBuffer
+		c, link := labelled(x, relock.Label("A"), relock.Logger(slog.New(slog.NewTextHandler(&out, nil))))
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "introduce") {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		rig.Must(t, c.NewLock("a").Lock(t.Context()))
+		virtual.Sleep(20 * time.Second) // three tries of 5 s
+		if !strings.Contains(out.String(), "label not stored, trying again") {
+			t.Errorf("the log does not say that the label is not stored: %s", out.String())
+		}
+		link.OnCommand(nil)
+		rig.Must(t, c.NewLock("b").Lock(t.Context()))
+		if h := holder(x, "b"); h.Label != "" {
+			t.Errorf("holder %+v, want no label before the half minute is over", h)
+		}
+		virtual.Sleep(11 * time.Second)
+		rig.Must(t, c.NewLock("c").Lock(t.Context()))
+		synctest.Wait()
+		if h := holder(x, "c"); h.Label != "A" {
 			t.Errorf("holder %+v, want the label A", h)
 		}
 	})

@@ -213,4 +213,19 @@ var labelRules = []Rule{
 		"manner{quiet: true}", "manner{}",
 		[]string{"TestWhatReturnsNoErrorAsksNobodyWhoHolds"},
 	},
+	{
+		"a label that is not stored is told", "internal/label Book.begin",
+		"err != nil {", "err != nil && ctx.Err() != nil {",
+		[]string{"TestLabelThatCouldNotBeStoredIsStoredLater"},
+	},
+	{
+		"a label that is not stored is stored later", "internal/label Book.next",
+		"now.Add(soon)", "now.Add(100 * soon)",
+		[]string{"TestLabelThatCouldNotBeStoredIsStoredLater"},
+	},
+	{
+		"a label that is not stored waits for half a minute", "internal/label Book.next",
+		"now.Add(soon)", "now",
+		[]string{"TestLabelThatCouldNotBeStoredIsStoredLater"},
+	},
 }

@@ -130,6 +130,36 @@ var Liveness = []Rule{
 		[]string{"TestJournalAsksAndRemembersForALeaseOnly"},
 	},
 	{
+		"a release that is sent again in vain is told", "internal/replay Journal.sendBatch",
+		"if err != nil { j.Log", "if err != nil && more { j.Log",
+		[]string{"TestJournalRepeatsWhatGoesUnanswered"},
+	},
+	{
+		"an inbox that is elsewhere is told", "internal/replay Journal.answeredWhere",
+		`j.Log.Warn("the inbox is not on the server that runs the scripts, connecting again")`, "",
+		[]string{"TestJournalHasAnInboxThatIsElsewhereConnectAgainOnce"},
+	},
+	{
+		"a message that is not understood is told", ". Client.deliver",
+		`c.cfg.log.Warn("message not understood", slog.Any("err", err))`, "",
+		[]string{"TestAMessageThatIsNotUnderstoodIsLogged"},
+	},
+	{
+		"a server that refuses a command of many is sent none again", ". watchdog.renewTogether",
+		"w.c.oneKeyEach.Store(true)", "",
+		[]string{"TestWhoRefusesToRenewManyIsAskedForEach"},
+	},
+	{
+		"fewer than eight are renewed one by one", ". round.stateFew",
+		"len(all) >= minTogether", "len(all) > 1",
+		[]string{"TestEightAndMoreAreRenewedTogether"},
+	},
+	{
+		"eight are renewed together", ". round.stateFew",
+		"len(all) >= minTogether", "len(all) > minTogether",
+		[]string{"TestEightAndMoreAreRenewedTogether"},
+	},
+	{
 		"servers are asked every two seconds and no more often", "internal/replay Journal.round",
 		"next := now.Add(watchEvery)", "next := now.Add(watchEvery / 4)",
 		[]string{"TestF16ClientAsksWhileItRemembers"},

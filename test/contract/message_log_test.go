@@ -1,0 +1,31 @@
+package contract_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
+)
+
+// Another version, or a stranger, publishes to the inbox of a client. Fails when nobody is told.
+func TestAMessageThatIsNotUnderstoodIsLogged(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var out lockedBuffer
+		c := x.Client(relock.Logger(slog.New(slog.NewTextHandler(&out, nil))))
+		held := x.Take(x.Lock("a"))
+		waits := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
+		synctest.Wait()
+		for _, channel := range x.Redis.PubSubChannels(t.Context(), "*").Val() {
+			rig.Must(t, x.Redis.Publish(t.Context(), channel, "a stranger's").Err())
+		}
+		synctest.Wait()
+		if n := strings.Count(out.String(), "message not understood"); n != 1 {
+			t.Errorf("logged %d times, want once: %s", n, out.String())
+		}
+		rig.Must(t, held.Release())
+		rig.Must(t, <-waits)
+	})
+}
