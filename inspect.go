@@ -251,7 +251,10 @@ func ask(ctx context.Context, l *Lock, q question) ([]any, error) {
 
 // askAgain runs a script that may be repeated. It reports whether a try before the answered one may have been executed.
 func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered bool, err error) {
-	if err = cmp.Or(l.bad(), unusable(ctx)); err != nil {
+	if err = cmp.Or(l.bad(), unusable(ctx)); err == nil {
+		err = over(ctx, l.c) // before the wait for what a client that closes leaves behind
+	}
+	if err != nil {
 		return nil, false, lockError(l.Name(), err)
 	}
 	l.c.leaving.Await(ctx, l.hash, time.Second) // a release in progress would still be shown

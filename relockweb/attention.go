@@ -124,8 +124,8 @@ func (o order) shown(q url.Values, by string) order {
 	return o
 }
 
-// age sets how old the data is, if it is older than it should be, and for how long Redis has not answered the
-// read that is to replace it.
+// age sets how old the data is, if it is older than it should be, and how long the running read has taken so far. It is
+// of this lock or of another one: reads of one kind follow each other.
 func (p *page) age(s *site, at time.Time, worked, running time.Duration) {
 	if at.IsZero() || !stale(s.every, at, worked) {
 		return

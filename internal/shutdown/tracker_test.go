@@ -107,7 +107,7 @@ func TestAwaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestCloseEndsTheWaitForQuiet(t *testing.T) {
+func TestCloseEndsAnAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(1)
 		o.Drain()

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -48,6 +49,9 @@ func (p *passage) process(ctx context.Context, cmd once) error {
 	defer p.using.Unlock()
 	if p.over {
 		return errTwice
+	}
+	if !encodable(cmd.Args()) { // a hook has changed one, and the pool would send other bytes for it
+		return fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
 	}
 	val, err := p.sharing.send(ctx, rawCmd{args: cmd.Args()})
 	if err == nil {

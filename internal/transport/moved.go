@@ -33,7 +33,9 @@ func (discard) MarshalBinary() ([]byte, error) { return nil, errMoved }
 func (t *Transport) retireIdle(key string) {
 	if name, at, ok := t.nodeOf(key); ok {
 		t.alone(t.retired, name, func() {
-			closeIdle(t.life, at)
+			t.mu.Lock()
+			t.spawn(func() { closeIdle(t.life, at) }) // it may hang in a dial, and the next retirement must not wait for that
+			t.mu.Unlock()
 			ending.Pause(t.life, nil, retireInterval)
 		})
 	}

@@ -14,7 +14,8 @@ import (
 
 // Connecting is not part of a call. A connection to a distant server costs many round trips (TCP, TLS, the handshake),
 // or waits for a provider of credentials. If a dial ended with the call that started it, calls with a short timeout
-// would never get a connection. So a goroutine of its own dials, and a later call finds the connection.
+// would never get a connection. So a goroutine of its own dials, and a later call finds the connection. While a dial
+// hangs there is no other one: calls use the client's pool.
 
 // openingLimit ends a dial that has no timeouts of its own.
 const openingLimit = 30 * time.Second
@@ -133,9 +134,9 @@ func (p *opening) cancel() {
 	}
 }
 
-// opened ends an opening. Its connection becomes the stream. After a failure there is no dial for dialPause, because each
-// call would wait for it. If reads cannot be interrupted, as through an SSH tunnel,
-// there is no stream at all: closing it might not end its goroutines.
+// opened ends an opening. Its connection becomes the stream. After a failure there is no dial for dialPause, because
+// each call would wait for it. If reads cannot be interrupted, as through an SSH tunnel, there is no stream at all:
+// closing it might not end its goroutines.
 func (o *streamSource) opened(p *opening) {
 	p.mu.Lock()
 	taken, failed := p.taken, !p.taken && !p.cancelled

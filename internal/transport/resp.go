@@ -20,7 +20,19 @@ type rawCmd struct {
 	usual        *Usual // how to group the call with others; nil: it cannot be grouped
 }
 
-// appendCommand appends the encoding of c.
+// encodable reports whether appendArg can encode each argument, with the same bytes as go-redis.
+func encodable(args []any) bool {
+	for _, arg := range args {
+		switch arg.(type) {
+		case string, []byte, int, int64, uint32:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// appendCommand appends the encoding of c, whose arguments must be encodable.
 func appendCommand(b []byte, c rawCmd) []byte {
 	if c.verb == "" {
 		b = appendHead(b, '*', len(c.args))
@@ -50,8 +62,6 @@ func appendArg(b []byte, arg any) []byte {
 		b = appendNumber(b, v)
 	case uint32:
 		b = appendNumber(b, int64(v))
-	default: // only from a hook that changes arguments
-		b = appendText(b, fmt.Sprint(v))
 	}
 	return b
 }

@@ -63,7 +63,7 @@ type flight struct {
 	until time.Time     // when the call ends; zero: never
 	done  chan struct{} // cap 1: tells the caller that the flight has ended or expired
 	reply reply         // set before ended
-	again bool          // set before ended: the group did nothing for this call, which must be sent alone
+	again bool          // set before done: the group did nothing for this call, which must be sent alone
 
 	// Guarded by stream.mu:
 

@@ -347,4 +347,9 @@ var usualRules = []Rule{
 		"t.everSucceeded.Load() &&", "",
 		[]string{"TestAWrongPasswordIsToldAtOnceByTheFirstCall", "TestAWrongPasswordIsToldAtOnceByTheFirstCallOfRedisson"},
 	},
+	{
+		"an argument that a hook has made of another type is not sent", "internal/transport passage.process",
+		"if !encodable(cmd.Args()) {", "if false {",
+		[]string{"TestHookThatMakesAnArgumentOfAnotherTypeIsRefused"},
+	},
 }
