@@ -277,7 +277,7 @@ func TestServerWithoutShardedPubSubIsToldAtTheFirstCall(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		c := rig.Open(t, s.Server.Client(t), relock.ShardedPubSub())
 		err := c.NewLock("l").Lock(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "needs Redis 7.0") {
+		if err == nil || !strings.Contains(err.Error(), "the server lacks: spublish") {
 			t.Errorf("Lock = %v", err)
 		}
 		if n := len(s.Redis.Keys(t.Context(), "*").Val()); n != 0 {
