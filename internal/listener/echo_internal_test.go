@@ -63,7 +63,8 @@ func newTestListeners(t *testing.T, sharded bool) (ls *Listeners, checks *[]time
 		Set: func(_ *renewal.Task, at clock.Instant) {
 			*checks = append(*checks, system.Now().Until(at))
 		},
-		Log: slog.New(slog.NewTextHandler(log, nil)),
+		Spread: func(d time.Duration) time.Duration { return d / 2 },
+		Log:    slog.New(slog.NewTextHandler(log, nil)),
 	})
 	t.Cleanup(ls.Close)
 	return ls, checks, log
