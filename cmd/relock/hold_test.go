@@ -16,7 +16,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
-	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 )
 
@@ -94,16 +93,10 @@ func TestAWaitAsksFiveTimesASecond(t *testing.T) {
 		h := rig.MustAcquire(t, x.Lock("x"))
 		rig.LoadScripts(t, x.Redis) // else the first of a script is sent twice
 		c, link := x.Linked()
-		asked := 0
-		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			if rig.Runs(cmd, "info") {
-				asked++
-			}
-			return redistest.Pass
-		})
+		asked := rig.Count(link, "info")
 		p := patience{bounded: true, wait: 2 * time.Second}
-		if info, err := p.awaitFree(t.Context(), c.NewLock("x")); err != nil || len(info.Holders) != 1 || asked != 11 {
-			t.Errorf("%+v, %v, asked %d times, want 11: at first, and ten in 2 s", info, err, asked)
+		if info, err := p.awaitFree(t.Context(), c.NewLock("x")); err != nil || len(info.Holders) != 1 || *asked != 11 {
+			t.Errorf("%+v, %v, asked %d times, want 11: at first, and ten in 2 s", info, err, *asked)
 		}
 		rig.Must(t, h.Release())
 	})

@@ -48,6 +48,18 @@ func Runs(cmd redistest.Command, names ...string) bool {
 	return slices.Contains(names, cmp.Or(scripts[cmd.Args[1]], sources[cmd.Args[1]]))
 }
 
+// Count counts the commands on a link that run one of the scripts of these names. Read it when the link is quiet.
+func Count(link *redistest.Link, names ...string) (n *int) {
+	n = new(int)
+	link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+		if Runs(cmd, names...) {
+			*n++
+		}
+		return redistest.Pass
+	})
+	return n
+}
+
 // ScriptOf returns the name of the script that a command runs, or "". A poll is
 // the acquire of a request that has a place.
 func ScriptOf(cmd redistest.Command) string {

@@ -11,7 +11,6 @@ import (
 	"weak"
 
 	"github.com/relock-go/relock"
-	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/virtual"
 )
@@ -96,19 +95,13 @@ func TestElectionIsObservedAsOftenAsItsTTLAllows(t *testing.T) {
 			rig.Run(t, func(t *testing.T, x *rig.Lab) {
 				rig.LoadScripts(t, x.Redis)
 				c, link := x.Linked()
-				asked := 0
-				link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-					if rig.Runs(cmd, "info") {
-						asked++
-					}
-					return redistest.Pass
-				})
+				asked := rig.Count(link, "info")
 				ctx, cancel := context.WithCancel(t.Context())
 				told, ended := observe(ctx, c.NewElection("e", relock.TTL(ttl)))
 				rig.WantIs(t, change(t, told).err, relock.ErrNotHeld)
 				synctest.Wait()
-				if want := 1 + int(x.Now()/every); asked != want {
-					t.Errorf("asked %d times in %v, want %d", asked, x.Now(), want)
+				if want := 1 + int(x.Now()/every); *asked != want {
+					t.Errorf("asked %d times in %v, want %d", *asked, x.Now(), want)
 				}
 				cancel()
 				rig.Must(t, <-ended)

@@ -36,18 +36,6 @@ func holder(x *rig.Lab, name string) relock.Holder {
 	return info.Holders[0]
 }
 
-// introduced counts how often a link's client has said who it is.
-func introduced(link *redistest.Link) (n *int) {
-	n = new(int)
-	link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-		if rig.Runs(cmd, "introduce") {
-			*n++
-		}
-		return redistest.Pass
-	})
-	return n
-}
-
 func TestLabelsTellWhoHoldsAndWaits(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		a, _ := labelled(x, relock.Label("worker of A"))
@@ -154,7 +142,7 @@ func TestLabelIsStoredOnceAndKept(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, link := labelled(x, relock.Label("A"))
 		rig.LoadScripts(t, x.Redis) // else it is said by EVALSHA, and then in full
-		said := introduced(link)
+		said := rig.Count(link, "introduce")
 		l := c.NewLock("a")
 		for range 1000 {
 			rig.Must(t, l.Lock(t.Context()))
