@@ -121,7 +121,8 @@ func areBranches(below string) bool {
 // FromContext returns the hold of that name, as given to NewLock, from which ctx descends. Do, Hold.Context, Once,
 // Election.Run and a Multi make such contexts; a QuorumLock and package redisson do not. Of several holds it returns
 // the innermost, of any client and kind. If there is none, it returns nil and false. It is for code under a lock that
-// needs the token, as for package fence. The hold may have ended: ask its Err. Its acquirer releases it.
+// needs the token, as for package fence. The hold may have ended: ask its Err. Do not release it: the call that
+// acquired the hold does.
 func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 	if ctx == nil {
 		return nil, false

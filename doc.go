@@ -45,8 +45,8 @@
 //     moment after the lease has ended. The remedy is the token.
 //   - A server that loses writes loses locks: asynchronous replication at a
 //     failover, a restart without persistence, FLUSHALL, eviction. Two holders
-//     are possible until the earlier one's next renewal, or its end. The remedy is the token;
-//     [Replicas] makes the first of these rarer.
+//     are possible until the earlier one's next renewal, or until its trust ends.
+//     The remedy is the token; [Replicas] makes a loss at a failover rarer.
 //   - Clocks that differ in rate by more than 1 % break the trust, and so does a
 //     server clock that is set forward. Slew clocks, do not step them.
 //   - A lock protects only from code that takes it.
@@ -55,13 +55,14 @@
 //
 // Every grant has a fencing token, larger than those of all earlier grants of the same name ([Hold.Token],
 // [Lock.Token]). A resource must remember the largest token that it has seen, and refuse smaller ones: package fence
-// does so in SQL databases and in Redis. Then a holder that does not know of its loss cannot damage it. Tokens of readers
-// and of a semaphore are not for that: several are valid at once. Re-entries share the token of the outer hold. Code
-// that runs under a lock gets it from [FromContext]. If the resource cannot compare tokens, the lock usually saves work
-// from being done twice, but does not rule it out.
+// does so in SQL databases and in Redis. Then a holder that does not know of its loss cannot damage the resource. Do
+// not compare tokens of readers or of a semaphore: several are valid at once. Re-entries share the token of the outer
+// hold. Code that runs under a lock gets the token from the hold that [FromContext] returns. If the resource cannot
+// compare tokens, the lock makes double work rare, but cannot prevent it.
 //
-// A token is about the instant of its grant by the clock of Redis, in nanoseconds of which the last three digits are
-// the owner's. A float64, as in Lua, loses a part of these digits. Grants by one server still differ and stay in order.
+// A token is roughly the time of its grant by the clock of Redis, in nanoseconds since 1970. Its last three digits come
+// from the owner's name. A float64, as in Lua, loses a part of these digits. Grants by one server still differ and stay
+// in order.
 //
 // # Owners
 //
@@ -72,8 +73,11 @@
 //     calls that get its context re-enter what the owner holds, through any
 //     handle, goroutine or process. Each success needs its own Unlock.
 //   - [Owner] names the owner of all calls of one handle.
-//   - A call returns [ErrDeadlock] at once if it would wait for a live hold from
-//     which its context descends, under another owner. Do and [Hold.Context] make such contexts.
+//   - [WithNewOwner] gives a nested call an owner of its own. [WithChildOwner] makes
+//     branches that exclude each other and enter what their parent holds.
+//   - A call returns [ErrDeadlock] at once if it would wait for a live hold of
+//     another owner from which its context descends. Do and [Hold.Context] make
+//     such contexts.
 //
 // Goroutines that share an owner do not exclude each other. An owner is what a thread is in Java.
 //
@@ -90,15 +94,15 @@
 //     waiter is in the same process, the lock is passed on there.
 //   - [Client.NewRWLock] makes a read/write lock: any number of readers, or one
 //     owner that writes. Its two sides, [RWLock.RLocker] and [RWLock.WLocker], are
-//     Locks with all that one has. New readers wait behind a writer that waits, so
+//     Locks with all methods of a Lock. New readers wait behind a writer that waits, so
 //     writers are not starved. Fair may be given as well.
 //   - [Client.NewSemaphore] makes a lock with a number of permits. Each hold uses one
 //     permit, or as many as its [Weight]. Permits are granted in order of request.
 //
 // # Which call when
 //
-//   - [Lock.Do] for a critical section that is a function. It releases on every
-//     way out, and its context ends with the lock.
+//   - [Lock.Do] for a critical section that is a function. It waits for the lock
+//     until ctx ends, and releases on every way out. Its context ends with the lock.
 //   - [Lock.Acquire] and [Hold.Release] for a hold that is passed around. The hold
 //     knows its token and whether it is lost.
 //   - [Lock.Lock] and [Lock.Unlock] for code that is written for a mutex with a
@@ -106,8 +110,8 @@
 //   - [Lock.TryLock], [Lock.TryAcquire] and [Lock.TryDo] give up after a time. A
 //     wait of zero or less makes one attempt. TryLock and TryDo do not return an
 //     error if the lock is taken.
-//   - [Client.Once] for a job that many processes start, and one must run in each
-//     interval. [AtLeast] for a name that must stay taken for a while after a
+//   - [Client.Once] for a job that every process starts, and that must run once in
+//     each interval. [AtLeast] for a name that must stay taken for a while after a
 //     short hold.
 //   - [Sticky] for a lock that one process takes again and again.
 //   - [Hold.Detach] and [Client.Resume] to take a lock in one process and use it in
@@ -119,6 +123,8 @@
 //   - [Lock.SyncLocker] for code that needs a [sync.Locker]. It panics on loss.
 //   - [Client.Locks], [Lock.Info], [Lock.Waiters] and [Lock.ForceUnlock] for
 //     operators, and [Client.Check] for a readiness probe.
+//   - [Client.Shutdown] at the end of a process: it waits for the holds of calls
+//     that still run. [Client.Close] ends them at once.
 //
 // # What a lock costs
 //
@@ -135,6 +141,7 @@
 // # Further reading
 //
 //   - docs/guarantees.md: every promise, what breaks it, and its test
+//   - AGENTS.md: each error, its meaning, and the usual reaction
 //   - docs/operations.md: how to run it
 //   - docs/protocol.md: what is stored in Redis and sent to it
 //   - docs/architecture.md: how the code is laid out

@@ -30,9 +30,10 @@ var (
 	// of this client shows it. TryLock, TryDo and Once return false and no error instead. If Redis did not answer, the
 	// error is another one, such as ErrUnavailable.
 	ErrNotAcquired = errors.New("not acquired")
-	// ErrUnavailable means that Redis did not answer in time, or cannot yet, as while it loads its data. So nobody knows
-	// whether the lock is taken. If ctx ended first, the error is also ctx's. It is ctx's alone if the lock was known to
-	// be taken. A lasting refusal (no permission) or a closed redis client gives another error.
+	// ErrUnavailable means that Redis did not answer in time, or cannot yet, as while it loads its data. So nobody
+	// knows whether the lock is taken. If ctx ended first, the error matches ctx's error too. If the lock was known to
+	// be taken, the error is ctx's alone. A lasting refusal (no permission) or a closed redis client gives another
+	// error.
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
 	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.

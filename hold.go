@@ -36,15 +36,15 @@ type extras struct {
 	detached bool                      // Detach has handed the hold over
 	lostc    chan struct{}             // closed on loss; made by the first call of Lost
 	wantedc  chan struct{}             // closed when others wait; made by the first call of Wanted
-	urged    []func()                  // called when others wait
+	onWanted []func()                  // called when others wait
 	deafen   func()                    // ends the listening for that; nil: nothing to end
 	contexts map[*holdContext]struct{} // they end with the hold
 }
 
 // Err returns nil while the hold is trusted, and ErrLost once it is lost. It returns ErrNotHeld after its Release or
-// Detach, even if it was lost before, and during a Cond.Wait of its owner. It is judged by the clock at the call, and
-// does no I/O: it does not see a loss in Redis of which the client has not heard. Only the fencing token protects work
-// that takes time after a nil. ErrLost matches ErrNotHeld too: test for ErrLost first.
+// Detach, even if it was lost before, and during a Cond.Wait of its owner. Err looks at the clock and does no I/O, so
+// it does not see a loss in Redis of which the client has not heard. After Err has returned nil, only the fencing token
+// protects work that takes time. ErrLost matches ErrNotHeld too: test for ErrLost first.
 func (h *Hold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -168,15 +168,16 @@ func (h *Hold) Release() error {
 	return lockError(h.lock.Name(), h.end(&at))
 }
 
-// Detach ends the hold in this process without releasing it, and returns a ticket for it. Resume of the ticket, in this
-// process or another, holds under the same token. Nobody can get the lock in between. Until Resume nobody renews the
-// hold, and it ends after keep, which is from 1 ms to 24 h, in whole milliseconds.
+// Detach ends the hold in this process without releasing the lock, and returns a ticket. Client.Resume takes the hold
+// over with that ticket, in this process or another, under the same token. Nobody can get the lock in between. Until
+// Resume nobody renews the hold, and it ends after keep, which is from 1 ms to 24 h, in whole milliseconds.
 //
 // The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost stays open. ctx may
-// be one of these contexts: the request then ends at its deadline, or after a TTL if it has none. A Do whose function
-// detached its hold returns nil for it. If Redis does not answer before ctx ends, or refuses, Detach returns
-// ErrUnconfirmed, perhaps with ctx's error, or with ErrClosed if Close interrupts it: the hold has ended too, and the
-// client releases it. For a lost hold Detach returns ErrLost and ends it. After a Release it returns ErrNotHeld.
+// be one of these contexts: the request then ends at ctx's deadline, or after a TTL if ctx has none. A Do whose
+// function detaches the hold does not release it, and returns the function's error. If Redis does not answer before ctx
+// ends, or refuses, Detach returns ErrUnconfirmed, perhaps with ctx's error. If Close interrupts Detach, the error is
+// ErrClosed too. In these cases the hold has ended, and the client releases the lock. For a lost hold Detach returns
+// ErrLost and ends the hold. After a Release it returns ErrNotHeld.
 //
 // A call that Detach itself refuses, without asking Redis, leaves the hold as it was. It refuses a keep out of range
 // (ErrInvalidOption), a ctx that has ended, and a hold whose owner waits on a condition (ErrNotHeld). It returns
@@ -216,7 +217,8 @@ func (h *Hold) judge() error {
 	return h.state()
 }
 
-// state returns nil if the hold is live, or why it is not. It needs the keeper's mu, after a check of the clock.
+// state returns nil if the hold is live, or why it is not. The caller holds the keeper's mu and has compared the
+// session with the clock.
 func (h *Hold) state() error {
 	switch {
 	case h.hold.Released:
@@ -286,7 +288,7 @@ func (h *Hold) end(at *room.Step) error {
 	return err
 }
 
-// giveBack ends a hold that its call will not return.
+// giveBack ends a hold that the acquiring call does not return to its caller. It does not wait for the release.
 func (h *Hold) giveBack() {
 	k := h.keeper()
 	at := k.begin()
@@ -303,16 +305,18 @@ func (h *Hold) leave() error {
 	return err
 }
 
-// unhave takes back that a call has had the hold. The name rests after a session only if a call has had a hold of it.
-func (h *Hold) unhave() {
+// skipRest says that the name need not rest because of this hold. It rests after a session only if a call returned a
+// hold of it that counts.
+func (h *Hold) skipRest() {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h.hold.Session.Used--
 }
 
-// had says that a call has the hold, which is one of several that are taken together. rests: the name rests after it.
-func (h *Hold) had(rests bool) {
+// markReturned says that a call returns the hold, which was pending because it was taken together with others. With
+// rests, the name rests after it.
+func (h *Hold) markReturned(rests bool) {
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -43,7 +43,7 @@ func (h *Hold) whenWanted(f func()) {
 	wanted, live := h.hold.Wanted, h.over() == nil
 	if !wanted && live {
 		x := h.extra()
-		x.urged = append(x.urged, f)
+		x.onWanted = append(x.onWanted, f)
 		if x.deafen == nil {
 			x.deafen, leave = leave, nil
 		}
@@ -57,12 +57,12 @@ func (h *Hold) whenWanted(f func()) {
 	}
 }
 
-// urge calls what whenWanted was given, because others wait for the hold's end. It needs the keeper's mu.
-func (h *Hold) urge() {
+// tellWanted calls what whenWanted was given, because others wait for the hold's end. It needs the keeper's mu.
+func (h *Hold) tellWanted() {
 	if h.extras == nil {
 		return
 	}
-	for _, f := range h.urged {
+	for _, f := range h.onWanted {
 		f()
 	}
 }

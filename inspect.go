@@ -17,8 +17,9 @@ import (
 type Info struct {
 	// Name is the lock's name.
 	Name string
-	// Kind is the kind of lock that has the name, or had it last: "plain", "fair", "rw", "fair rw" or "semaphore". It is
-	// "" if Redis has nothing of the name, as when nobody used it for a TokenKeep. Package redisson has other kinds.
+	// Kind is the kind of lock that has the name, or had it last: "plain", "fair", "rw", "fair rw" or "semaphore". It
+	// is "" if Redis stores nothing for the name, for example because nobody used the name for TokenKeep. Package
+	// redisson has other kinds.
 	Kind string
 	// Holders has one entry for each owner that holds. It is empty if the lock is free or rests.
 	Holders []Holder
@@ -26,7 +27,8 @@ type Info struct {
 	Waiters int
 	// CondWaiters is how many sleep in Cond.Wait until somebody signals their condition. They are not among Waiters.
 	CondWaiters int
-	// Resting is for how long nobody can take the name yet, although nobody holds it (AtLeast, Once); else 0.
+	// Resting is how much longer the name stays taken although nobody holds it (AtLeast, Once). It is 0 if the name
+	// does not rest.
 	Resting time.Duration
 	// Permits is how many permits of a semaphore are in use; 0 for other kinds.
 	Permits int
@@ -55,7 +57,7 @@ type Holder struct {
 	Held time.Duration
 	// Weight is how many permits of a semaphore the owner's grant uses; 0 for other kinds of lock.
 	Weight int
-	// Detached reports that the lease of TTL is a ticket's: Detach made the ticket, and nobody has resumed it yet. A named
+	// Detached reports that the lease in TTL belongs to a ticket, which Detach made and nobody has resumed yet. A named
 	// owner may also hold in a process, with a shorter lease.
 	Detached bool
 	// Sticky reports that the client may keep the grant between its holds (see the option Sticky). Only that client knows
@@ -70,7 +72,7 @@ type Holder struct {
 type Waiter struct {
 	// Owner is the name of the owner that waits: a given one, or a generated one that begins with "~".
 	Owner string
-	// Read reports that it waits for a read/write lock to read.
+	// Read reports that it waits to hold a read/write lock for reading.
 	Read bool
 	// Age is how long the entry has been in the queue, by the server's clock.
 	Age time.Duration

@@ -74,8 +74,8 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 			}
 		case room.Paid:
 			k.c.registry.leave(k)
-		case room.Urge:
-			e.Hold.Of.(*Hold).urge()
+		case room.TellWanted:
+			e.Hold.Of.(*Hold).tellWanted()
 		}
 	}
 	k.mu.Unlock()
@@ -184,7 +184,7 @@ func (r *registry) enter(l *Lock) *keeper {
 		keepers[l.hash] = k
 	}
 	k.refs++
-	if l.terms.Sticky > 0 && k.listener.Sharded() && r.heard[k] == nil { // that a kept grant is wanted comes by message
+	if l.terms.Sticky > 0 && k.listener.Sharded() && r.heard[k] == nil { // a message will say that others want the kept grant
 		r.heard[k] = k.listener.Join()
 	}
 	return k
@@ -213,11 +213,11 @@ func (r *registry) use(k *keeper) {
 func (r *registry) leave(k *keeper) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.left(k)
+	r.leaveLocked(k)
 }
 
-// left is leave for a caller that has r.mu.
-func (r *registry) left(k *keeper) {
+// leaveLocked does what leave does. The caller holds r.mu.
+func (r *registry) leaveLocked(k *keeper) {
 	k.refs--
 	if k.refs == 0 {
 		delete(r.keepers[k.kind], k.hash)
@@ -253,7 +253,7 @@ func (r *registry) forget(a *acquisition, n *replay.Release, answered bool) {
 	defer r.mu.Unlock()
 	if r.acquisitions[a.nonce] == a {
 		delete(r.acquisitions, a.nonce)
-		r.left(a.keeper)
+		r.leaveLocked(a.keeper)
 		r.tracker.Ended()
 	}
 	if n == nil {

@@ -93,7 +93,7 @@ type Client struct {
 // does no I/O: Check tells whether Redis is there. With nil, a Ring or a bad option it returns ErrInvalidOption. A
 // decorator should embed one of go-redis' clients (see docs/operations.md).
 //
-// rdb stays the caller's, who closes it after the Client. Its own hooks (AddHook) must be added before New is called.
+// The caller must close rdb, after the Client. Hooks of rdb (AddHook) must be added before New is called.
 //
 // A LockOption such as TTL is no Option: New(rdb, TTL(d)) fails to compile with "missing method apply". Pass it to
 // NewLock, or to all locks of the client by Defaults(TTL(d)).
@@ -144,7 +144,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	c.watchdog.start(c)
 	c.newListeners(rdb)
 	c.newJournal()
-	c.newAccess()
+	c.newLabelsAndAccess()
 	return c, nil
 }
 
@@ -180,8 +180,9 @@ func (c *Client) newListeners(rdb redis.UniversalClient) {
 	})
 }
 
-// newAccess makes what is asked before anything is taken, and what is told of the client.
-func (c *Client) newAccess() {
+// newLabelsAndAccess makes the client's label, which people read, and the checker of permissions, which runs before the
+// first acquisition.
+func (c *Client) newLabelsAndAccess() {
 	c.labels = label.New(label.Config{
 		Transport: c.transport, Wire: c.wire, Prefix: c.cfg.prefix, Client: c.id, Text: c.cfg.label,
 		Now:   func() instant { return c.clock.Now() },
@@ -221,16 +222,16 @@ func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	return &RWLock{w: w, r: &Lock{spec: c.shared(specRead, s), hash: w.hash}}
 }
 
-// NewSemaphore returns a handle on the semaphore of that name. All processes together use at most permits of it at a
-// time. permits is from 1 to 2^31-1. It does no I/O. With a bad name, permits or option every call on the handle
+// NewSemaphore returns a handle on the semaphore of that name. It does no I/O. permits is how many permits all
+// processes together can use at a time, from 1 to 2^31-1. With a bad name, permits or option every call on the handle
 // returns ErrInvalidName or ErrInvalidOption.
 //
 // A hold uses one permit, or as many as its Weight. Further holds of a named owner use none. Each grant has its own
 // lease and token: the permits of a dead process come back when its lease ends. Permits are always granted in order of
 // request: neither a smaller request nor a TryLock overtakes a waiter.
 //
-// Handles may differ in permits, as while a new number is rolled out. A call gets in when its own permits and those in
-// use together are no more than its handle's number. While the name is in use, another kind of lock returns ErrKind.
+// Handles may differ in permits, as while a new number is rolled out. A call is granted its permits if these and the
+// permits in use do not exceed its handle's number. While the name is in use, another kind of lock returns ErrKind.
 //
 // The holds of one handle that Lock and TryLock take must all have one named owner, or all have none. Otherwise the
 // call returns ErrOwnerMismatch, because Unlock could not tell them apart. Of holds without an owner, Unlock ends a
@@ -308,10 +309,10 @@ func (c *Client) shared(at int, s spec) *spec {
 // the next caller in the interval runs fn again. A call that fails before fn has begun spends nothing either. If Redis
 // cannot be told so at once, the client goes on trying until it is shut down or closed.
 //
-// A process that dies in fn has spent the interval, and keeps the name until its lease ends. With a TTL that is not
-// shorter than every, that may cost the next interval too. Once ignores the owner that ctx names, so no call re-enters.
-// Owner, AtLeast, Sticky and a nil fn are ErrInvalidOption. If the server's clock steps back, fn does not run again in
-// the intervals that come again, unless ForceUnlock ends the rest.
+// A process that dies in fn has spent the interval, and keeps the name until its lease ends. If the TTL is as long as
+// the interval or longer, the next interval may be missed too. Once ignores the owner that ctx names, so no call
+// re-enters. Owner, AtLeast, Sticky and a nil fn are ErrInvalidOption. If the server's clock steps back, fn does not
+// run again in the intervals that come again, unless ForceUnlock ends the rest.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(ctx context.Context) error, opts ...LockOption) (ran bool, err error) {
 	l := c.NewLock(name, opts...)
 	if err := forOnce(l, every, fn != nil); err != nil {
@@ -329,7 +330,7 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	return true, under(ctx, h, func(ctx context.Context) error {
 		err := fn(ctx)
 		if ending.Is(err, ErrUnspent) { // the name does not rest after it
-			h.unhave()
+			h.skipRest()
 		}
 		return err
 	})
@@ -337,9 +338,9 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 
 // Resume takes over the hold of a ticket, under the same token: with the same name, owner, side (reading or writing)
 // and options, except Sticky. A ticket works once: of two calls at the same time one gets the hold, and the other
-// ErrLost. Resume also returns ErrLost if the time that Detach was given is over, or if somebody removed the hold. A
-// text that is not a ticket is ErrInvalidOption. So is a ticket of a client with another KeyPrefix: it still works
-// there.
+// ErrLost. Resume also returns ErrLost if the time that Detach was given is over, or if somebody removed the hold. It
+// returns ErrInvalidOption for a text that is not a ticket, and for a ticket of a client with another KeyPrefix. Such a
+// ticket still works in clients with its own KeyPrefix.
 //
 // Resume does not wait for the lock, but it asks again while Redis does not answer: give ctx a deadline. If ctx ends
 // first, the error matches ctx's error and ErrUnavailable. The ticket may have been used by then. If so, the client
@@ -390,9 +391,9 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 // about a server, whose other locks are missing. A server is asked up to three times, for up to 5 s each. If it does not
 // answer, the error is ErrUnavailable.
 //
-// If the client cannot learn which servers a Cluster has, the iteration ends with that error. When ctx ends or the
-// client is closed, the iteration ends with that error. A bad pattern, and a redis client whose type is hidden by a
-// decorator, end it with ErrInvalidOption.
+// The iteration ends with an error if the client cannot learn which servers a Cluster has. It ends with the error of
+// ctx if ctx ends, and with ErrClosed if the client is closed. It ends with ErrInvalidOption for a bad pattern, or if a
+// decorator hides the type of the redis client.
 func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		s := &scan{c: c, ctx: ctx, yield: yield}
@@ -626,7 +627,7 @@ func (c *Client) deliver(payload string) {
 	case m.Verb == "grant" && a.Waits():
 		a.Entry.Granted(m.Op, m.Low, m.High, m.Wanted, behind, &at)
 	case m.Verb == "wanted":
-		a.Urged(&at)
+		a.NoteWantedMessage(&at)
 	}
 	a.keeper.end(&at)
 }
@@ -734,7 +735,7 @@ func (c *Client) unconfirmed(err error) error {
 	if err == nil {
 		return base
 	}
-	return fmt.Errorf("%w: %v", base, err) // it may be the end of a context that is not the caller's
+	return fmt.Errorf("%w: %v", base, err) // not wrapped: err may be the end of a context that is not the caller's
 }
 
 func (c *Client) logWasted(ttl time.Duration, k *keeper) {

@@ -21,7 +21,8 @@ import (
 // one Multi never deadlock, whatever locks they share. A caller that already holds a lock or Multi, or takes single
 // locks in another order, can deadlock. While it waits for a lock, a Multi holds those before it. The locks may be of
 // several kinds, clients and servers. A branch (WithChildOwner) needs a Multi of its own: Unlock could end an
-// ancestor's hold. So does each owner if all locks are semaphores: beside another's holds Lock returns ErrOwnerMismatch.
+// ancestor's hold. If all locks are reading sides or semaphores, each owner needs a Multi of its own too: Lock returns
+// ErrOwnerMismatch while the Multi has holds of another owner.
 type Multi struct {
 	locks []*Lock // in the order of their keys
 	err   error   // why the locks cannot be held together; every call returns it
@@ -182,7 +183,7 @@ func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock
 		err = over()
 		if err == nil && h.Err() == nil {
 			for _, hold := range h.holds {
-				hold.had(true)
+				hold.markReturned(true)
 			}
 			return h, nil
 		}

@@ -14,11 +14,12 @@ import (
 )
 
 // LocalReentry answers a nested acquisition by the same named owner in this client without a command. The outer hold
-// must be of the same mode (read or write), and trusted for at least a third of the nested TTL more. Its TTL and its
-// Replicas must be at least the nested hold's. Neither may have NoWatchdog or MaxHold. Otherwise Redis is asked.
+// must be of the same mode (read or write). Its trust must last for at least a third of the nested TTL. The TTL and the
+// Replicas of the outer hold must be at least those of the nested hold. Neither may have NoWatchdog or MaxHold.
+// Otherwise Redis is asked.
 //
-// Set the option on the nested handle; the outer handle does not need it. A loss in Redis that is not yet known here is
-// not noticed by the nested call.
+// Set the option on the nested handle; the outer handle does not need it. The nested call does not notice a loss in
+// Redis of which the client has not heard.
 //
 // Redis counts the outer holds only, and so do Info and other processes. The lock is released in Redis when the last
 // hold ends in this client, in any order. Calls without an owner are not changed.
@@ -29,8 +30,8 @@ func LocalReentry() LockOption {
 	})
 }
 
-// Replicas makes a hold count only after n replicas of the server have acknowledged it, and each renewal too. A
-// failover to one of them does not grant the lock again while the hold is trusted. If too few replicas answer within
+// Replicas makes each hold and each renewal count only after n replicas of the server have acknowledged it. A failover
+// to one of these replicas does not grant the lock again while the hold is trusted. If too few replicas answer within
 // timeout, the grant is undone, and the call returns ErrReplicas at once, TryLock too. (A QuorumLock goes on asking.) A
 // renewal that too few acknowledge extends nothing. So the hold is lost when its last acknowledged lease ends.
 //
@@ -92,8 +93,8 @@ func (t terms) suits(tr *transport.Transport) error {
 	return nil
 }
 
-// suitsKind refuses options that are not for this kind of lock. The kind "" stands for every kind: in Defaults no handle
-// could unset them, and every call on a kind of lock that they are not for would fail.
+// suitsKind refuses options that are not for this kind of lock. With the kind "", which is for Defaults, an option must
+// suit every kind: no handle can unset it, so every call on a lock of another kind would fail.
 func (t terms) suitsKind(kind string) error {
 	plain := kind == wire.KindPlain
 	switch {
@@ -239,9 +240,9 @@ func Defaults(opts ...LockOption) Option {
 	})
 }
 
-// KeyPrefix sets the beginning of every key and channel in Redis: by default "relock", before a colon. Two
-// prefixes keep locks apart, and access lists for PREFIX:* keep tenants apart, if neither begins with the
-// other one and a colon. It has 1 to 128 bytes of UTF-8, no control character, and no {}*?[] or \.
+// KeyPrefix sets the beginning of every key and channel in Redis: by default "relock", before a colon. Clients with
+// different prefixes do not share locks. Access lists for PREFIX:* keep tenants apart, unless one prefix begins with
+// another prefix and a colon. A prefix has 1 to 128 bytes of UTF-8, no control character, and no {}*?[] or \.
 func KeyPrefix(prefix string) Option {
 	return option(func(c *config) error {
 		if err := key.CheckPrefix(prefix); err != nil {
@@ -335,9 +336,9 @@ func Label(text string) Option {
 }
 
 // TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s, and the bounds
-// are 100 ms and 24 h. The watchdog renews the lease every third of the TTL while the hold lasts. With any other d
-// every call on the handle returns ErrInvalidOption. NoWatchdog and MaxHold prevent or end renewal. A short lease frees
-// a dead holder's lock sooner, and is lost by a shorter pause or network fault.
+// are 100 ms and 24 h. The watchdog renews the lease every third of the TTL while the hold lasts, so the TTL need not
+// cover the work. With any other d every call on the handle returns ErrInvalidOption. NoWatchdog and MaxHold prevent or
+// end renewal. A short lease frees a dead holder's lock sooner, and is lost by a shorter pause or network fault.
 //
 // In Redis the lease only gets longer. After a nested hold of a longer TTL, a dead process leaves the lock taken for
 // the rest of that TTL.

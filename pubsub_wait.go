@@ -61,7 +61,7 @@ func (w *waiting) acquire() (*Hold, error) {
 	if w.owner != "" {
 		if s := k.room.HeldBy(want, &at); s != nil {
 			h := w.lock.newHold(w.manner)
-			joined := s.Join(&h.hold, &at)
+			joined := s.NestLocally(&h.hold, &at)
 			k.end(&at)
 			if joined {
 				return h, nil
@@ -455,7 +455,7 @@ func (w *waiting) standInLine(p *room.Follower, given <-chan struct{}) error {
 // sleep waits until done is closed. If the context or the client ends first, it returns the error of the call. a is the
 // acquisition by which the call asks, or nil if the call stands in line.
 func (w *waiting) sleep(done <-chan struct{}, a *room.Acquisition) error {
-	w.listen() // in line, it may be the next that asks; an entry may come from another call, whose messages are its own now
+	w.listen() // a call in line may ask next; a call that took over an entry needs the messages of that entry
 	w.waitingHook()
 	hint := time.NewTimer(w.lock.terms.TTL / 3)
 	defer hint.Stop()

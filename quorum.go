@@ -28,10 +28,10 @@ type Quorum struct {
 	splits, entries atomic.Int64
 }
 
-// NewQuorum returns a Quorum of one client for each primary. It does no I/O. The clients stay the caller's, who closes
-// them. Fewer than two clients, nil, or one client twice is ErrInvalidOption. All processes must name the primaries in
-// the same order. Only some calls of its locks check for clients of one server (the 1st, 2nd, 4th, 8th occasion, and so
-// on). Such a call returns ErrInvalidOption; others may succeed.
+// NewQuorum returns a Quorum of one client for each primary. It does no I/O. The caller must close the clients. Fewer
+// than two clients, nil, or one client twice is ErrInvalidOption. All processes must name the primaries in the same
+// order. Calls of its locks return ErrInvalidOption when they find that two clients have one server. Only the 1st, 2nd,
+// 4th, 8th occasion, and so on, is checked: other calls may succeed.
 func NewQuorum(clients ...*Client) (*Quorum, error) {
 	for i, c := range clients {
 		if c.unmade() || slices.Contains(clients[:i], c) {
@@ -326,7 +326,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 			l.outdo(h, owner)
 			var lost *QuorumHold
 			if lost, _, err = l.occupied(owner); err == nil || !l.register.Remove(h) {
-				h.majority.Had()
+				h.majority.MarkReturned()
 				return h, nil
 			}
 			if lost == h {
@@ -519,7 +519,7 @@ func (p primary) Spawn(fn func()) bool { return p.c.tracker.Go(func(context.Cont
 // A part is a hold on one primary.
 type part struct{ *Hold }
 
-func (p part) Had(rests bool) { p.had(rests) }
+func (p part) MarkReturned(rests bool) { p.markReturned(rests) }
 
 func (p part) WhenWanted(f func()) { p.whenWanted(f) }
 

@@ -21,8 +21,8 @@ import (
 //
 // Without an owner, each acquisition of an exclusive lock excludes every other, as with sync.Mutex. That includes one
 // by the same goroutine or through the same handle. Named owners (Owner, WithOwner) re-enter: each of their holds needs
-// its own Unlock, in any order. Among the calls of one Client, the next holder sees after Lock what a holder wrote
-// before Unlock. Between Clients only the order of the holds is guaranteed.
+// its own Unlock, in any order. Within one Client, an Unlock is synchronized before the next holder's Lock returns, as
+// with sync.Mutex. Between Clients only the order of the holds is guaranteed.
 type Lock struct {
 	*spec
 	_     [0]sync.Mutex // go vet refuses a copy of a Lock, which would have a list of holds of its own
@@ -48,11 +48,11 @@ func (l *Lock) Lock(ctx context.Context) error {
 }
 
 // TryLock is Lock for at most the given time. It returns true if the caller holds the lock, which Unlock must end. It
-// returns (false, nil) if the lock was taken the whole time: Redis said so at least once, or another hold of this client
-// shows it. A grant that came too late to be used counts as taken. After an error the caller holds nothing, and no
-// Unlock is due: the client releases what Redis may have granted. If Redis did not answer once within the wait, it is
-// ErrUnavailable. It is ErrLost if a lost hold of the handle, or of the call's named owner, must be unlocked first.
-// Other errors are those of Lock.
+// returns (false, nil) if the lock was taken the whole time: Redis said so at least once, or another hold of this
+// client shows it. A grant that came too late to be used counts as taken. After an error the caller holds nothing, and
+// must not call Unlock: the client releases what Redis may have granted. If Redis gave no answer within the wait, the
+// error is ErrUnavailable. The error is ErrLost if a lost hold of the handle, or of the call's named owner, must be
+// unlocked first. Other errors are those of Lock.
 //
 // With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, or 100 ms if that is longer,
 // but never more than 2 s. With Replicas it may take their timeout plus a twelfth of the TTL, if that is longer.
@@ -74,9 +74,9 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 	return l.try(ctx, wait, manner{})
 }
 
-// Unlock ends one hold of this handle that Lock or TryLock acquired: a lost one first, else the newest. If a reading
-// side or a semaphore has holds of several grants, it is the oldest instead of the newest. Unlock ends a hold of
-// Acquire or Do only if there is no other. Each success needs exactly one Unlock, also after a loss.
+// Unlock ends one hold of this handle that Lock or TryLock acquired: a lost one first, else the newest. On a reading
+// side or a semaphore with holds of several grants, Unlock ends the oldest instead of the newest. Unlock ends a hold of
+// Acquire or Do only if there is no other. Each success needs exactly one Unlock, even after a loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. ErrLost matches ErrNotHeld too: test for ErrLost first. ErrUnconfirmed means that Redis did not answer within
@@ -209,12 +209,13 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 
 // ForceUnlockHolder ends the grant of one holder, as Info showed it, with all its holds in every process. Nothing else
 // changes: other readers and other holders of permits keep theirs, and the queue keeps its order. The next waiter gets
-// the lock if it may have it. The holder is told at once, or notices at its next renewal that its hold is lost.
+// the lock unless another holder excludes that waiter. The holder is told at once, or notices its loss at the next
+// renewal.
 //
-// It goes by h.Token and h.Owner; one of them may be zero and then matches any. Redis compares the token and ends the
-// grant in one step, so a grant that began after the one that was seen is safe. But a process may have passed the same
-// grant on to another of its calls since, or kept it (Sticky): then that call's hold ends. Branches that entered through
-// the grant lose their holds too. Without a Token it ends the grant that the owner has at the call, even if that began
+// h.Token and h.Owner name the grant; one may be zero and then matches any. Redis compares the token and ends the grant
+// in one step, so a grant that began after the one that was seen is safe. But a process may have passed the same grant
+// on to another of its calls since, or kept it (Sticky): then that call's hold ends. Branches that entered through the
+// grant lose their holds too. Without a Token it ends the grant that the owner has at the call, even if that began
 // later. It returns true if it ended the grant, and false if that holder does not hold the lock any more. With neither
 // an owner nor a token it returns ErrInvalidOption. Its other errors are those of Info; with one, the grant may have
 // ended, and the result may be true. If Redis did not answer the first request, the grant may have ended by itself
@@ -257,7 +258,7 @@ type manner struct {
 	once     bool // one attempt, no waiting
 	quiet    bool // that the lock was taken is no error to the caller, so the error need not say who holds it
 	inQuorum bool // the quorum makes the error, which names no holder
-	pending  bool // the call takes several locks together, and says when it has them all: see Hold.had
+	pending  bool // the call takes several locks together, and says when it has them all: see Hold.markReturned
 	unlock   bool // ended by the handle's Unlock, because the call returns no *Hold
 }
 
@@ -461,7 +462,7 @@ func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
 	kept, used := false, false
 	defer func() {
 		if used && !kept {
-			h.unhave()
+			h.skipRest()
 		}
 		if !kept {
 			h.giveBack()

@@ -46,8 +46,8 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 }
 
 // Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
-// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld. If its owner has no other and
-// still reads, waiting readers are let in beside it.
+// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld. If the owner has no other
+// write hold and still reads, waiting readers are let in beside that owner.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits for a writer that holds, and
@@ -68,8 +68,8 @@ func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error
 // needs one. It returns nil or ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost first.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
-// RLocker returns the reading side as a Lock, with Acquire, Do, tokens and loss. It is the same Lock each time: its
-// methods Lock and Unlock are RLock and RUnlock.
+// RLocker returns the reading side as a Lock, which also has Acquire, Do, Token and Lost. It is the same Lock each
+// time: its Lock and Unlock are RLock and RUnlock.
 func (rw *RWLock) RLocker() *Lock {
 	if rw == nil {
 		return nil // the methods of a nil Lock return the error

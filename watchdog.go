@@ -261,7 +261,8 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all 
 	return hooks
 }
 
-// renewCall makes one call of the sessions that are still held, and returns their statements.
+// renewCall builds one call that renews all sessions of the batch that are still held. It returns the call and their
+// statements.
 func (w *watchdog) renewCall(renewal room.Renewal, batch []renewing) (transport.Call, []room.Statement) {
 	all := make([]wire.Renewal, 0, len(batch))
 	held := make([]room.Statement, 0, len(batch))

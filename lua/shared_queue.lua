@@ -79,7 +79,8 @@ local function recount()
   state.queued = math.max(state.queued, redis.call('ZCOUNT', KEYS[2], '(0', '+inf'))
 end
 
--- Removes a waiter from the queue. waiter is nil if the hash has no record of it. The caller uses or passes on its signal.
+-- Removes a waiter from the queue, and from the lists of its owner and ancestors. waiter is nil if the hash has no
+-- record of it. If the waiter was signalled, the caller must grant it the lock or call owe.
 local function drop_waiter(nonce, waiter)
   if front[1] == nonce then
     table.remove(front, 1)

@@ -87,8 +87,9 @@ local function grant_at(owner, low)
   end
 end
 
--- Returns a grant while any of its sessions is within its lease, or nil. Nobody may join it later, since its tokens may
--- be old by then. Its deadline may be that of a session which has left, so since says which grants are over anyway.
+-- Returns the grant unless it is over, else nil. A grant is over once all its leases have ended, or if its first token
+-- is below state.since: its deadline may be that of a session that was released. Nobody may join a grant that is over,
+-- because later grants have larger tokens.
 local function unless_over(grant)
   return grant and grant.deadline > now and grant.low >= state.since and grant or nil
 end

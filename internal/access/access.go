@@ -61,9 +61,9 @@ func (r refusal) Error() string { return string(r) }
 // RedisError makes a refusal a redis.Error.
 func (refusal) RedisError() {}
 
-// Run checks that the user may run what the scripts need for the lock with this hash, and receive messages by l. An
-// error says what is refused. If Redis does not answer, Run returns nil: the call that follows will report that. ttl is
-// that of the lock: an answer is waited for no longer than for one of the lock's own requests.
+// Run returns an error if the user may not run what the scripts need for the lock with this hash, or may not receive
+// messages through l. If Redis does not answer, Run returns nil: the request that follows reports it. Run waits for an
+// answer as long as a request of a lock with this ttl does.
 func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, ttl time.Duration) error {
 	if c.runs.Load() {
 		return nil

@@ -257,7 +257,7 @@ func (c *sharedConn) fail(err error) {
 		err = errNodeClosed
 	}
 	c.mu.Lock()
-	ended := c.err != nil // before this call: with its last feed, or by the other goroutine's fail
+	ended := c.err != nil // c had ended before: its last feed left, or the other goroutine called fail
 	if !ended {
 		c.err = err
 	}

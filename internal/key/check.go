@@ -14,8 +14,8 @@ const (
 	maxLabel  = 128
 )
 
-// inPatterns are forbidden in prefixes. They have a meaning in the patterns of an ACL (~relock:*), where a
-// prefix must stand for itself. Braces would take the hash tag from the name.
+// inPatterns are forbidden in prefixes. They have a meaning in the patterns of an ACL (~relock:*), where a prefix must
+// stand for itself. With braces in the prefix, a Cluster would take the hash tag from the prefix and not from the name.
 const inPatterns = `{}*?[]\`
 
 // CheckName returns an error unless name is a name for a lock: 1 to 512 bytes

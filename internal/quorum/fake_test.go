@@ -285,7 +285,7 @@ func (h *fakeHold) Release() error {
 	return was
 }
 
-func (h *fakeHold) Had(bool) {}
+func (h *fakeHold) MarkReturned(bool) {}
 
 func (h *fakeHold) WhenWanted(f func()) {}
 

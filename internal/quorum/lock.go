@@ -38,8 +38,9 @@ type Hold interface {
 	// Look asks the primary whether it still has the hold. If the primary answers that it does not, the hold is lost.
 	Look(ctx context.Context, within time.Duration)
 	WhenWanted(f func()) // calls f when others wait for its end
-	// Had says that a caller has it now. Without that the name does not rest after it, nor if rests is false.
-	Had(rests bool)
+	// MarkReturned says that the hold was returned to the caller. The name rests after it only then, and only with
+	// rests.
+	MarkReturned(rests bool)
 	Release() error
 }
 
@@ -70,7 +71,7 @@ type Lock struct {
 
 	// Check returns an error if primaries that an attempt has asked are one server. It gets what each primary has granted,
 	// or nil, and which ones have said that the lock is taken.
-	Check func(ctx context.Context, had []Hold, refused []int) error
+	Check func(ctx context.Context, held []Hold, refused []int) error
 
 	// Leaving is called when an attempt has failed and begins to give back what it has. It returns a function that is
 	// called once every primary has been given back, or has been silent for the patience.
@@ -93,13 +94,13 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 	}()
 	err = h.collect(ctx, 0)
 	if !once && errors.Is(err, l.Errors.Taken) {
-		first, had := h.first()
-		if !had {
+		first, held := h.first()
+		if !held {
 			h.GiveBack(ctx)
 			h = l.begin(ctx)
 			err = h.queue(ctx, first)
 		}
-		if had || err == nil {
+		if held || err == nil {
 			err = h.collect(ctx, l.patience())
 		}
 		// ctx ended during this part, but the majority's earlier answer still counts.

@@ -23,14 +23,14 @@ type Majority struct {
 	gone    chan struct{} // interrupts a pause: a primary was lost; capacity one
 	lost    chan struct{}
 
-	mu      sync.Mutex    // guards the following fields; nothing is called under it
-	token   int64         // 0 while it is acquired
-	owner   string        // the owner that the token belongs to
-	err     error         // why the Majority has ended
-	had     bool          // a caller has it
-	wanted  chan struct{} // closed by want; nil until the first call of Awaited
-	want    func()
-	members []member // by primary
+	mu       sync.Mutex    // guards the following fields; nothing is called under it
+	token    int64         // 0 while it is acquired
+	owner    string        // the owner that the token belongs to
+	err      error         // why the Majority has ended
+	returned bool          // to the caller
+	wanted   chan struct{} // closed by want; nil until the first call of Awaited
+	want     func()
+	members  []member // by primary
 }
 
 // A member is the state of one primary in a Majority.
@@ -53,18 +53,18 @@ func (h *Majority) collect(ctx context.Context, wait time.Duration) error {
 	if err != nil && !errors.Is(err, h.lock.Errors.Taken) {
 		return err
 	}
-	had, refused := make([]Hold, len(h.members)), []int(nil)
+	held, refused := make([]Hold, len(h.members)), []int(nil)
 	for i, m := range h.snapshot() {
 		switch {
 		case m.hold != nil:
-			had[i] = m.hold
+			held[i] = m.hold
 		case m.answered:
 			refused = append(refused, i)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.lock.patience())
 	defer cancel()
-	if same := h.lock.Check(ctx, had, refused); same != nil {
+	if same := h.lock.Check(ctx, held, refused); same != nil {
 		return same
 	}
 	return err
@@ -95,15 +95,15 @@ func (h *Majority) await(ctx context.Context, limit time.Duration, judge func(m 
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	for {
-		had, more := 0, false
+		held, more := 0, false
 		for _, m := range h.snapshot() {
 			counts, open := judge(m)
 			more = more || open
 			if counts {
-				had++
+				held++
 			}
 		}
-		if had >= h.lock.need() || !more {
+		if held >= h.lock.need() || !more {
 			return
 		}
 		select {
@@ -118,12 +118,12 @@ func (h *Majority) await(ctx context.Context, limit time.Duration, judge func(m 
 
 // tally returns nil if a majority is held and Taken if a majority has answered. Otherwise it returns what went wrong.
 func (h *Majority) tally() error {
-	var had, answered, final int
+	var held, answered, final int
 	var last, why error
 	for i, m := range h.snapshot() {
 		switch {
 		case m.hold != nil:
-			had++
+			held++
 			answered++
 		case m.answered:
 			answered++
@@ -136,7 +136,7 @@ func (h *Majority) tally() error {
 	}
 	n, need := len(h.members), h.lock.need()
 	switch {
-	case had >= need:
+	case held >= need:
 		return nil
 	case final > n-need:
 		return why
@@ -149,7 +149,7 @@ func (h *Majority) tally() error {
 }
 
 // first returns the first primary that has answered, and whether it is held.
-func (h *Majority) first() (primary int, had bool) {
+func (h *Majority) first() (primary int, held bool) {
 	for i, m := range h.snapshot() {
 		if m.hold != nil || m.answered {
 			return i, m.hold != nil
@@ -253,13 +253,13 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 		_ = hold.Release()
 	case kept:
 		h.mu.Lock()
-		want, had := h.want, h.had
+		want, returned := h.want, h.returned
 		h.mu.Unlock()
 		if want != nil {
 			hold.WhenWanted(want)
 		}
-		if had {
-			hold.Had(time.Since(h.granted) < h.lock.Rest)
+		if returned {
+			hold.MarkReturned(time.Since(h.granted) < h.lock.Rest)
 		}
 		context.AfterFunc(hold.Context(h.end), func() { signal(h.gone) })
 	}
@@ -506,14 +506,14 @@ func (h *Majority) Release() error {
 	return found
 }
 
-// Had says that a caller has the Majority. After a call that fails the name does not rest.
-func (h *Majority) Had() {
+// MarkReturned says that the Majority was returned to the caller. After a call that fails the name does not rest.
+func (h *Majority) MarkReturned() {
 	h.mu.Lock()
-	h.had = true
+	h.returned = true
 	h.mu.Unlock()
 	for _, m := range h.snapshot() { // adopt sees to those that come later
 		if m.hold != nil {
-			m.hold.Had(true)
+			m.hold.MarkReturned(true)
 		}
 	}
 }

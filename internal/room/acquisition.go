@@ -114,11 +114,11 @@ func (a *Acquisition) settled(f *Failure) {
 	}
 }
 
-// Urged takes a message: others wait for what it holds. It may come before the answer that grants the lock.
-func (a *Acquisition) Urged(at *Step) {
+// NoteWantedMessage takes a message: others wait for what it holds. It may come before the answer that grants the lock.
+func (a *Acquisition) NoteWantedMessage(at *Step) {
 	a.wanted, a.news = true, true
 	if a.Held() {
-		a.urge(at)
+		a.markWanted(at)
 	}
 }
 
@@ -128,23 +128,23 @@ func (a *Acquisition) isWanted() bool {
 	return a.wanted || run != nil && run.waiting() > 0 || a.carries && !a.Named() && a.Room.next(Flow{}) != nil
 }
 
-// urge marks its holds as wanted, each once. A grant that is kept is given back.
-func (a *Acquisition) urge(at *Step) {
+// markWanted marks its holds as wanted, each once. A grant that is kept is given back.
+func (a *Acquisition) markWanted(at *Step) {
 	if a.Room.kept.is(a.Session) {
 		a.Room.GiveBackKept(at)
 	}
 	for _, h := range a.Session.holds.all() {
 		if !h.Wanted {
 			h.Wanted = true
-			at.do(Effect{Do: Urge, Of: a, Hold: h})
+			at.do(Effect{Do: TellWanted, Of: a, Hold: h})
 		}
 	}
 }
 
-// waited takes what Redis says in an answer or with a grant: whether others wait for its end. News may be newer.
-func (a *Acquisition) waited(wanted bool, at *Step) {
+// noteWanted takes what Redis says in an answer or with a grant: whether others wait for its end. News may be newer.
+func (a *Acquisition) noteWanted(wanted bool, at *Step) {
 	if a.wanted = wanted || a.news; a.isWanted() {
-		a.urge(at)
+		a.markWanted(at)
 	}
 }
 
@@ -155,7 +155,7 @@ func (a *Acquisition) waitedFor(waiting int, at *Step) {
 		waiting -= len(run.served) + run.waiting()
 		run.retire(at)
 	}
-	a.waited(waiting > 0, at)
+	a.noteWanted(waiting > 0, at)
 }
 
 // GiveUp ends an acquisition that no call wants any more. If it was granted, the lock is passed on or released. A place

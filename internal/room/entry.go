@@ -185,7 +185,7 @@ func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition,
 		a.Session.run = &run{behind: behind}
 	}
 	a.news = false // it was about an earlier grant
-	a.waited(wanted, at)
+	a.noteWanted(wanted, at)
 }
 
 // grant turns the entry into a session. sent is when the granted request was sent, and acks is how many replicas have
@@ -312,7 +312,7 @@ func (e *Entry) Rejoin(at *Step) {
 		h.comeBack() // whatever is in the way there
 	}
 	if s.isWanted() { // somebody may have come in the meantime
-		s.urge(at)
+		s.markWanted(at)
 	}
 	s.busy = false // a renewal that was in flight does not count any more
 	s.schedule(at)
@@ -388,11 +388,11 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 		// It has held since it asked, and waits on a condition now.
 	case said.Code == Held && a.Held():
 		a.Session.extend(q.Sent, a.trustedUntil(q.Sent, said.Remaining), acks)
-		a.waited(said.Wanted, at)
+		a.noteWanted(said.Wanted, at)
 	case said.Code == Held:
 		if e.grant(said.Low, said.High, q.Sent, said.Remaining, acks, at) {
 			a.Session.handed = said.Remaining < a.Terms.TTL
-			a.waited(said.Wanted, at)
+			a.noteWanted(said.Wanted, at)
 		}
 	case (said.Code == Queued || said.Code == Awaits) && e.Waits():
 		e.noteWaiting(q.Op, said, at)

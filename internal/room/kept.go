@@ -41,7 +41,8 @@ func (k *kept) keep(s *Session, at *Step) bool {
 	s.left = uint8(min(int64(s.left), k.last-s.token))
 	s.reserve()
 	k.now, k.until = true, until
-	// A timer that fires sooner sets itself again. So the calls that use the lock all the time set none.
+	// A timer that fires before until sets itself again, so it is left alone: calls that take the lock in quick
+	// succession set no timer.
 	if !k.late && (k.timer.IsZero() || until.Until(k.timer) > 0) {
 		k.schedule(s, at)
 	}

@@ -161,7 +161,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	r.line.push(p)
 	for _, s := range r.sessions.all() {
 		if s.carries && !s.Named() {
-			s.urge(at) // its holder hears that a call waits
+			s.markWanted(at) // its holder hears that a call waits
 		}
 	}
 	return Behind, p, nil
@@ -258,7 +258,7 @@ func (r *Room) passClaim(of Flow, place int64, at *Step) {
 // whether it did. Number and time of these passes are bounded for each grant, so that Redis' queue gets its turn.
 func (r *Room) passToLine(s *Session, at *Step) bool {
 	front := r.next(Flow{})
-	if front == nil || !s.carries || *front.terms != *s.Terms || !s.passes(at) ||
+	if front == nil || !s.carries || *front.terms != *s.Terms || !s.canPass(at) ||
 		r.passes >= maxPasses || at.Now.Sub(r.since) >= maxPassTime {
 		return false
 	}
@@ -299,7 +299,7 @@ func (r *Room) admit(s *Session, at *Step) {
 // passToRun gives a fair lock to the next acquisition of the session's run, if the lease is fresh. If it does not, that
 // acquisition is at the head of Redis' queue when the session is released.
 func (r *Room) passToRun(s *Session, at *Step) bool {
-	if !s.passes(at) {
+	if !s.canPass(at) {
 		return false
 	}
 	for len(s.run.behind) > 0 {
@@ -376,18 +376,18 @@ type Step struct {
 // A Deed says what an effect wants done.
 type Deed uint8
 
-// The deeds. The driver (keeper.endUntold) does Timer, Forget, Lose, Urge and Paid in order, before the next event in the
-// room: done late, a timer would undo a newer one. It does the others after that, in any order.
+// The deeds. The driver (keeper.endUntold) does Timer, Forget, Lose, TellWanted and Paid in order, before the next event
+// in the room: done late, a timer would undo a newer one. It does the others after that, in any order.
 const (
-	Timer   Deed = iota + 1 // Of is due at At, or up to Grain earlier; a zero At stops its timer
-	Forget                  // forget Of's nonce
-	Lose                    // Hold is lost
-	Urge                    // others wait for the end of Hold
-	Paid                    // the holder of a lost Hold has ended it
-	Wake                    // wake the call that waits on Who
-	Release                 // release Of in Redis, whether it waits or holds there
-	Tell                    // tell Redis what Of's session needs
-	Disown                  // release Nonce unless a call has it: the answer to a request sent at At named it
+	Timer      Deed = iota + 1 // Of is due at At, or up to Grain earlier; a zero At stops its timer
+	Forget                     // forget Of's nonce
+	Lose                       // Hold is lost
+	TellWanted                 // others wait for the end of Hold
+	Paid                       // the holder of a lost Hold has ended it
+	Wake                       // wake the call that waits on Who
+	Release                    // release Of in Redis, whether it waits or holds there
+	Tell                       // tell Redis what Of's session needs
+	Disown                     // release Nonce unless a call has it: the answer to a request sent at At named it
 )
 
 // An Effect is something that the driver must do.

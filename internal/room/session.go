@@ -478,9 +478,9 @@ func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 	return told && !s.Over && !s.Absent() && x.Lease > 0
 }
 
-// Join makes a hold of the session without a command, and reports whether its terms allow that. The caller has set the
-// terms and whether it reads.
-func (s *Session) Join(h *Hold, at *Step) bool {
+// NestLocally makes a nested hold of which Redis is not told (LocalReentry), and reports whether it could. An outer
+// hold of the same mode must last at least as long, and renewals must work. The caller has set the terms and mode of h.
+func (s *Session) NestLocally(h *Hold, at *Step) bool {
 	t, told, meant := h.Terms, s.Ledger.Told.Writes, s.Ledger.Meant.Writes
 	if h.Read {
 		told, meant = s.Ledger.Told.Reads, s.Ledger.Meant.Reads
@@ -584,8 +584,8 @@ func (s *Session) TakeOp() int64 {
 	return s.op
 }
 
-// passes reports whether another call's hold can follow on the session's last one without a command.
-func (s *Session) passes(at *Step) bool {
+// canPass reports whether another call's hold can follow on the session's last one without a command.
+func (s *Session) canPass(at *Step) bool {
 	return !s.Over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
 }
 
@@ -601,7 +601,8 @@ func (s *Session) serve(a *Acquisition, at *Step) {
 	a.Entry.finished(at)
 }
 
-// dismiss ends the run. Those that were served get releases of their own, because no release of the session names them.
+// dismiss ends the run. It releases each served acquisition by itself, because no later release of the session names
+// it.
 func (s *Session) dismiss(at *Step) {
 	if s.run != nil {
 		s.run.retire(at)
@@ -663,7 +664,7 @@ func (s *Session) Gone(why error, at *Step) {
 // its own when it sees that the session has ended.
 func (s *Session) Close(why error, at *Step) {
 	switch {
-	case s.Over || s.Away() || s.Entry != nil || s.had():
+	case s.Over || s.Away() || s.Entry != nil || s.anyReturned():
 		s.Lose(why, at)
 		return
 	case s.holds.first != nil:
@@ -674,8 +675,8 @@ func (s *Session) Close(why error, at *Step) {
 	at.do(Effect{Do: Release, Of: s.Acquisition})
 }
 
-// had reports whether a call has any of its holds.
-func (s *Session) had() bool {
+// anyReturned reports whether any hold of the session was returned to its caller.
+func (s *Session) anyReturned() bool {
 	for _, h := range s.holds.all() {
 		if !h.Pending && h.place != unplaced {
 			return true

@@ -107,7 +107,7 @@ func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
 func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls []Call) []Result {
 	began := time.Now()
 	results := withTexts(calls, func(verb string, calls []Call) []Result {
-		results, left := runDetached(t, ctx, timeLeft(timeout, time.Since(began)), func(ctx context.Context) ([]Result, error) {
+		results, left := runDetached(t, ctx, timeout-time.Since(began), func(ctx context.Context) ([]Result, error) {
 			return exchange(ctx, t.rdb, nil, false, verb, calls), nil
 		})
 		if left != nil {

@@ -129,8 +129,8 @@ func hasCode(err error, word string) bool {
 	return errors.As(err, &answer) && !ending.In(err) && code(inner(answer.Error())) == word
 }
 
-// classifyAnswer returns the outcome for an error reply of Redis, or of a proxy. Redis makes the checks whose errors pass
-// before a script's first write, and none of them stops a script that has written.
+// classifyAnswer returns the outcome for an error reply of Redis, or of a proxy. The errors in the first list are
+// transient. Redis makes those checks before a script's first write, so the script has not run.
 func classifyAnswer(text string) Outcome {
 	text = inner(text)
 	switch code(text) {
@@ -170,7 +170,7 @@ func code(text string) string {
 	return word
 }
 
-// notSent is the error of a call whose context had ended before it began.
+// notSent returns the error of a call whose context ended before its command was sent.
 func notSent(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", errNotSent, ending.Of(ctx))
 }

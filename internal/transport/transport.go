@@ -112,7 +112,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	case w.s != nil:
 		r = t.doShared(ctx, &w, &c) // a pointer keeps stacks small: garbage collection scans those of all who wait
 	default:
-		r = t.pooled(ctx, timeLeft(timeout, waited), o, &c)
+		r = t.pooled(ctx, timeout-waited, o, &c)
 	}
 	return r.Reply, t.failed(&c, r.Err)
 }
@@ -177,9 +177,6 @@ func (t *Transport) nodeOf(key string) (name string, at server, ok bool) {
 	}
 	return master.Options().Addr, master, true
 }
-
-// timeLeft returns what is left of a timeout.
-func timeLeft(timeout, spent time.Duration) time.Duration { return max(timeout-spent, 1) }
 
 // pooled sends a call on a connection of the client's pool. o is the source of streams to the call's server, or nil.
 func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *streamSource, c *Call) Result {

@@ -307,7 +307,7 @@ func (c *roomCall) reenter(s *room.Session, reserved bool) {
 func (c *roomCall) join(s *room.Session, at *room.Step) (joined bool) {
 	hold := c.newHold()
 	hold.joined = true
-	if joined = s.Join(&hold.Hold, at); joined {
+	if joined = s.NestLocally(&hold.Hold, at); joined {
 		c.m.hall.seen["holds that Redis is not told of"]++
 		c.took(hold)
 	}

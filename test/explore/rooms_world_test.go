@@ -265,7 +265,7 @@ func (m *member) done(at *room.Step) {
 			m.hall.loses(m, e)
 		case room.Paid:
 			m.owed--
-		case room.Urge:
+		case room.TellWanted:
 			if m.hall.urged[e.Hold] || !e.Hold.Wanted {
 				m.hall.violate("a hold is told twice that it is wanted")
 			}
@@ -338,7 +338,7 @@ func (m *member) hear(text string) {
 		a.Session.LoseHeld(errEnded, at)
 	case verb == "wanted":
 		m.hall.seen["wanted by message"]++
-		a.Urged(at)
+		a.NoteWantedMessage(at)
 	}
 	m.done(at)
 }

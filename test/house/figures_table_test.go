@@ -172,7 +172,7 @@ var figures = []figure{
 	},
 	{
 		what: "how long a sharded channel lingers", file: "internal/listener/listeners.go", source: `shardLinger = (.+)`,
-		says: []string{`@ after the last, or at .Close.`, `no subscription @ after the last wait`},
+		says: []string{`@ after the last, or at .Close.`, `end @ after the last wait`},
 	},
 	{
 		what: "the longest name", file: "internal/key/check.go", source: `maxName += (.+)`,
@@ -180,7 +180,7 @@ var figures = []figure{
 	},
 	{
 		what: "the longest prefix", file: "internal/key/check.go", source: `maxPrefix = (.+)`,
-		says: []string{`and a colon\. It has 1 to # bytes`},
+		says: []string{`and a colon\. A prefix has 1 to # bytes`},
 	},
 	{
 		what: "the longest label", file: "internal/key/check.go", source: `maxLabel  = (.+)`,

@@ -318,7 +318,7 @@ var conditionRules = []Rule{
 		[]string{"TestWaiterThatWasSignalledWhileItDidNotHearIsWoken"},
 	},
 	{
-		"condition: nobody joins what a wait has until it returns", "internal/room Session.Join, Session.covers, Session.Reenter, Session.Admit, Room.HeldBy",
+		"condition: nobody joins what a wait has until it returns", "internal/room Session.NestLocally, Session.covers, Session.Reenter, Session.Admit, Room.HeldBy",
 		"s.Absent()", "s.Away()",
 		[]string{"TestWhatIsLockedWhileAWaitIsConfirmedCanBeUnlocked"},
 	},

@@ -184,7 +184,7 @@ var familyRules = []Rule{
 	},
 	{
 		"who does not have the first primary gives back what it has", "internal/quorum Lock.Attempt",
-		"if !had {", "if had = true; !had {",
+		"if !held {", "if held = true; !held {",
 		[]string{"TestQuorumSettlesSplitVotesInFiveRoundTrips"},
 	},
 	{

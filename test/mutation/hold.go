@@ -70,11 +70,11 @@ var holdRules = []Rule{
 	},
 	{
 		"a lock is passed on to the same terms", "internal/room Room.passToLine",
-		"*front.terms != *s.Terms || !s.passes(at)", "!s.passes(at)",
+		"*front.terms != *s.Terms || !s.canPass(at)", "!s.canPass(at)",
 		[]string{"TestALockIsNotPassedOnToACallOfOtherTerms"},
 	},
 	{
-		"a lock is passed on with a fresh lease", "internal/room Session.passes",
+		"a lock is passed on with a fresh lease", "internal/room Session.canPass",
 		"&& s.fresh(s.Terms.TTL, at.Now)", "",
 		[]string{"TestALockIsNotPassedOnWithAnOldLease"},
 	},

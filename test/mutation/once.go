@@ -9,19 +9,19 @@ var onceRules = []Rule{
 	},
 	{
 		"what no call has had is given back as the client closes", "internal/room Session.Close",
-		"case s.Over || s.Away() || s.Entry != nil || s.had():", "case true:",
+		"case s.Over || s.Away() || s.Entry != nil || s.anyReturned():", "case true:",
 		[]string{
 			"TestGrantThatComesAsTheClientClosesIsGivenBack", "TestHoldThatWasPassedOnAsTheClientClosedIsGivenBack",
 			"TestGrantThatItsWaiterHasNotSeenIsGivenBackByClose", "TestHoldThatACallWasAboutToJoinIsGivenBackByClose",
 		},
 	},
 	{
-		"what a call had of several is given back as the client closes", "internal/room Session.had",
+		"what a call had of several is given back as the client closes", "internal/room Session.anyReturned",
 		"!h.Pending && h.place", "h.place",
 		[]string{"TestWhatAMultiHadAsItsClientClosesIsGivenBack", "TestWhatAQuorumHadAsItsClientsCloseIsGivenBack"},
 	},
 	{
-		"a hold that its call does not have yet is given back as the client closes", "internal/room Session.had",
+		"a hold that its call does not have yet is given back as the client closes", "internal/room Session.anyReturned",
 		"h.place != unplaced", "h.place >= unplaced",
 		[]string{"TestHoldThatItsCallDoesNotHaveYetIsGivenBackByClose"},
 	},
@@ -107,7 +107,7 @@ var onceRules = []Rule{
 	},
 	{
 		"a hold that a call could not return is in vain", ". Lock.putOnHandle",
-		"h.unhave()", "",
+		"h.skipRest()", "",
 		[]string{"TestAGrantThatNoCallHadLeavesNoRest"},
 	},
 	{
@@ -117,12 +117,12 @@ var onceRules = []Rule{
 	},
 	{
 		"a hold of several that a call has had is not in vain", ". Multi.acquire",
-		"hold.had(true)", "_ = hold",
+		"hold.markReturned(true)", "_ = hold",
 		[]string{"TestAMultiWaitsForNoRestOfItsOwn"},
 	},
 	{
 		"a majority that a call has had is not in vain", ". QuorumLock.acquire",
-		"h.majority.Had()", "",
+		"h.majority.MarkReturned()", "",
 		[]string{"TestAQuorumIsAcquiredOnceThoughPrimariesAreTakenAgain"},
 	},
 	{
@@ -132,7 +132,7 @@ var onceRules = []Rule{
 	},
 	{
 		"a primary that is taken again begins no rest of its own", "internal/quorum Majority.adopt",
-		"hold.Had(time.Since(h.granted) < h.lock.Rest)", "hold.Had(true)",
+		"hold.MarkReturned(time.Since(h.granted) < h.lock.Rest)", "hold.MarkReturned(true)",
 		[]string{"TestAQuorumIsAcquiredOnceThoughPrimariesAreTakenAgain"},
 	},
 	{

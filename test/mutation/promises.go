@@ -271,7 +271,7 @@ var promiseRules = []Rule{
 	},
 	{
 		"a client that is not used connects nowhere", ". New",
-		"c.newAccess(); return c, nil", "c.newAccess(); if !cfg.sharded { c.listeners.Inbox().Start() }; return c, nil",
+		"c.newLabelsAndAccess(); return c, nil", "c.newLabelsAndAccess(); if !cfg.sharded { c.listeners.Inbox().Start() }; return c, nil",
 		[]string{"TestNewDoesNoIO"},
 	},
 	{

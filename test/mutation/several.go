@@ -211,7 +211,7 @@ var severalRules = []Rule{
 		[]string{"TestForceEndsAGrantOfManySessionsAtOnce"},
 	},
 	{
-		"a local re-entry needs a third of its lease", "internal/room Session.Join",
+		"a local re-entry needs a third of its lease", "internal/room Session.NestLocally",
 		"!s.fresh(t.TTL, at.Now)", "at.Now.Until(s.trustEnds(t.TTL, clock.Instant{})) < t.TTL/4",
 		[]string{"TestLocalHoldsAreLostWithTheirSession"},
 	},

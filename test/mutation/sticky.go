@@ -13,7 +13,7 @@ var stickyRules = []Rule{
 		[]string{"TestAKeptLockIsFreeWhenItsTimeIsOver"},
 	},
 	{
-		"a kept grant is given back when it is wanted", "internal/room Acquisition.urge",
+		"a kept grant is given back when it is wanted", "internal/room Acquisition.markWanted",
 		"a.Room.GiveBackKept(at)", "",
 		[]string{"TestAKeptLockGoesToWhoWaits", "TestTwoProcessesAlternateWithAStickyLock"},
 	},
@@ -93,7 +93,7 @@ var stickyRules = []Rule{
 		[]string{"TestACallThatReturnsNoHoldKeepsNothing"},
 	},
 	{
-		"a sharded channel is left with the lock", ". registry.left",
+		"a sharded channel is left with the lock", ". registry.leaveLocked",
 		"deafen()", "",
 		[]string{"TestAStickyLockLeavesItsShardedChannel"},
 	},

@@ -39,7 +39,7 @@ var wantedRules = []Rule{
 	},
 	{
 		"an answer says that others wait", "internal/room Request.apply",
-		"a.Session.handed = said.Remaining < a.Terms.TTL; a.waited(said.Wanted, at)", "a.Session.handed = said.Remaining < a.Terms.TTL",
+		"a.Session.handed = said.Remaining < a.Terms.TTL; a.noteWanted(said.Wanted, at)", "a.Session.handed = said.Remaining < a.Terms.TTL",
 		[]string{"TestReadersAreWantedOnlyByAWriter", "TestAResumedHoldIsWantedIfSomebodyWaits"},
 	},
 	{
@@ -48,7 +48,7 @@ var wantedRules = []Rule{
 		[]string{"TestHolderIsWantedByAnotherCallOfItsOwnClient"},
 	},
 	{
-		"a hold is told once", "internal/room Acquisition.urge",
+		"a hold is told once", "internal/room Acquisition.markWanted",
 		"if !h.Wanted {", "{",
 		[]string{"TestWantedIsClosedOnce"},
 	},
@@ -58,7 +58,7 @@ var wantedRules = []Rule{
 		[]string{"TestANestedHoldIsWantedWhileSomebodyWaits", "TestTheNextHolderIsWantedAtOnceIfOthersStillWait"},
 	},
 	{
-		"a renewal says that nobody waits any more", "internal/room Acquisition.waited",
+		"a renewal says that nobody waits any more", "internal/room Acquisition.noteWanted",
 		"a.wanted = wanted || a.news", "a.wanted = a.wanted || wanted",
 		[]string{"TestANestedHoldIsWantedWhileSomebodyWaits"},
 	},
@@ -69,7 +69,7 @@ var wantedRules = []Rule{
 	},
 	{
 		"the last of a run is wanted by those behind it", "internal/room Acquisition.waitedFor",
-		"a.waited(waiting > 0, at)", "a.waited(waiting > 0 && a.Session.run == nil, at)",
+		"a.noteWanted(waiting > 0, at)", "a.noteWanted(waiting > 0 && a.Session.run == nil, at)",
 		[]string{"TestAWaiterBehindThoseOfTheHoldersClientWantsWithTheNextRenewal"},
 	},
 	{
@@ -83,13 +83,13 @@ var wantedRules = []Rule{
 		[]string{"TestAGrantThatIsNotBelievedDoesNotSayThatOthersWait"},
 	},
 	{
-		"a hold that was woken is wanted by those behind it", "internal/room Acquisition.waited",
-		"a.urge(at)", "",
+		"a hold that was woken is wanted by those behind it", "internal/room Acquisition.noteWanted",
+		"a.markWanted(at)", "",
 		[]string{"TestAWokenHoldIsWantedByTheCallsOfItsOwnClientBehindIt"},
 	},
 	{
 		"a hold whose wait was refused is wanted by who has come since", "internal/room Entry.Rejoin",
-		"s.urge(at)", "",
+		"s.markWanted(at)", "",
 		[]string{"TestAHoldWhoseWaitIsRefusedIsWantedByWhoCameMeanwhile"},
 	},
 	{

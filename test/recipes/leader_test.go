@@ -13,8 +13,8 @@ import (
 	"github.com/relock-go/relock/relocktest"
 )
 
-// compacting has one process of all that call it compact, until ctx ends. Another goes on
-// when that process ends, or is cut off.
+// compacting runs compact in one of the processes that call compacting, until ctx ends. Another goes on when that
+// process ends, or is cut off.
 func compacting(ctx context.Context, client *relock.Client, compact func(ctx context.Context, token int64) error) error {
 	election := client.NewElection("compactor", relock.TTL(10*time.Second))
 	return election.Run(ctx, func(ctx context.Context, term relock.Term) error {

@@ -37,7 +37,7 @@ func leader(ctx context.Context, client *relock.Client, compact func(context.Con
 
 func request(ctx context.Context, client *relock.Client, id string, edit job) (status int, err error) {
 	ran, err := client.NewLock("orders/"+id).TryDo(ctx, 2*time.Second, edit)
-	if err == nil && !ran { // taken, said Redis; an outage is an error
+	if err == nil && !ran { // taken; an outage is an error
 		status = http.StatusLocked
 	}
 	return status, err
@@ -48,7 +48,7 @@ func handOver(ctx context.Context, client *relock.Client, send func(relock.Ticke
 	if err != nil {
 		return err
 	}
-	ticket, err := hold.Detach(ctx, time.Minute) // in the request: the message takes the ticket
+	ticket, err := hold.Detach(ctx, time.Minute) // in the request: the message carries the ticket
 	send(ticket)
 	return err
 }
