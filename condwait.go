@@ -258,7 +258,7 @@ func (w *awaiting) resume(ctx context.Context) error {
 		return w.lose(nil)
 	}
 	at = k.begin()
-	w.a.Session.Resume(&at)
+	w.a.Session.EndWait(&at)
 	k.end(&at)
 	return w.rejoin()
 }

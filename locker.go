@@ -78,7 +78,7 @@ type Client struct {
 	replayTask  renewal.Task    // due when releases are sent again
 	oneKeyEach  atomic.Bool     // the server refuses a command that names several locks
 	leaving     leaving.Book    // calls that have ended, and whose traces in Redis are being removed
-	ending      atomic.Bool     // Close was called: grants are refused
+	refusing    atomic.Bool     // Close was called: grants are refused
 	closing     context.Context // ends as Close begins
 	close       context.CancelFunc
 	ended       chan struct{} // closed at the end of Close
@@ -535,7 +535,7 @@ func (c *Client) Close() error {
 		return fmt.Errorf("relock: %w", errUnmadeClient)
 	}
 	c.tracker.Drain()
-	if c.ending.Swap(true) {
+	if c.refusing.Swap(true) {
 		<-c.ended // who calls at once waits, and cuts nothing short
 		return nil
 	}
@@ -578,9 +578,9 @@ func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) (
 	})
 }
 
-// tellApart tells hooks and the log what has no caller, such as a loss, on a goroutine of its own. A hook that blocks or
-// ends its goroutine there stops no call, and neither the watchdog nor the inbox. Once Close lets no goroutine begin, it
-// is told on the caller's, and then a hook that blocks only holds up Close: all holds are lost, so no timer matters.
+// tellApart tells hooks and the log what has no caller, such as a loss, on a goroutine of its own. A hook that blocks
+// or ends its goroutine there stops no call, and neither the watchdog nor the inbox. Once Close lets no goroutine
+// begin, Close tells it itself, and a hook that blocks only holds up Close: all holds are lost, so no timer matters.
 func (c *Client) tellApart(all ...func()) {
 	if !c.tracker.Go(func(context.Context) { runAll(all) }) {
 		runAll(all)

@@ -125,7 +125,7 @@ func (w *waiting) want() room.Want {
 // contend asks Redis for the lock and for a place in the queue, unless another call has asked by a already, and waits
 // there until it has an outcome. With once it does not wait. got is a, or the acquisition whose grant was passed on to
 // a. Without got, a is given up.
-func (w *waiting) contend(a *acquisition, place int64, asked bool) (got *acquisition, err error) {
+func (w *waiting) contend(a *acquisition, place int64, hasAsked bool) (got *acquisition, err error) {
 	defer func() {
 		if got == nil { // failed, or a hook has panicked
 			at := a.keeper.begin()
@@ -136,7 +136,7 @@ func (w *waiting) contend(a *acquisition, place int64, asked bool) (got *acquisi
 			a.GiveUp(&at)
 		}
 	}()
-	if !asked {
+	if !hasAsked {
 		if err = w.ask(a, place); err != nil {
 			return nil, err
 		}
@@ -413,7 +413,7 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 	switch {
 	case a.Over:
 		return nil, errGone
-	case w.keeper.c.ending.Load():
+	case w.keeper.c.refusing.Load():
 		// Close ran while the answer was under way, and could not see this grant.
 		s.Close(lostFor(ErrClosed), at)
 		return nil, ErrClosed
@@ -512,7 +512,7 @@ func (w *waiting) unlisten() {
 // waits for the Unlock if a lost hold is in the handle's way. final is the error of a call that does not start again.
 func (w *waiting) restart(err error) (again bool, final error) {
 	switch {
-	case ending.Is(err, errGone) && w.keeper.c.ending.Load():
+	case ending.Is(err, errGone) && w.keeper.c.refusing.Load():
 		return false, ErrClosed // which is why it is gone
 	case w.once && ending.Is(err, errGone):
 		return false, fmt.Errorf("%w: %w", ErrNotAcquired, err)
@@ -712,7 +712,7 @@ func (w *waiting) deadTicket(err error) error {
 	switch {
 	case !ending.Is(err, errGone):
 		return err
-	case w.keeper.c.ending.Load():
+	case w.keeper.c.refusing.Load():
 		return ErrClosed // what came then went back at once
 	}
 	return fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)

@@ -48,11 +48,11 @@ func (l *Lock) Lock(ctx context.Context) error {
 }
 
 // TryLock is Lock for at most the given time. It returns true if the caller holds the lock, which Unlock must end. It
-// returns (false, nil) if the lock was taken the whole time: Redis said so at least once, or another hold of this
-// client shows it. A grant that came too late to be used counts as taken. After an error the caller holds nothing, and
-// must not call Unlock: the client releases what Redis may have granted. If Redis gave no answer within the wait, the
-// error is ErrUnavailable. The error is ErrLost if a lost hold of the handle, or of the call's named owner, must be
-// unlocked first. Other errors are those of Lock.
+// returns (false, nil) if the lock was taken the whole time: Redis said so at least once or, with a wait above zero,
+// another hold of this client shows it. A grant that came too late to be used counts as taken. After an error the
+// caller holds nothing, and must not call Unlock: the client releases what Redis may have granted. If Redis gave no
+// answer within the wait, the error is ErrUnavailable. The error is ErrLost if a lost hold of the handle, or of the
+// call's named owner, must be unlocked first. Other errors are those of Lock.
 //
 // With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, or 100 ms if that is longer,
 // but never more than 2 s. With Replicas it may take their timeout plus a twelfth of the TTL, if that is longer.

@@ -78,7 +78,7 @@ func (d *detaching) send(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case within.Err() != nil && c.ending.Load(): // ctx may be of another hold, which Close has ended
+	case within.Err() != nil && c.refusing.Load(): // ctx may be of another hold, which Close has ended
 		return fmt.Errorf("%w: %w before redis answered; the hold has ended without a ticket: %v", ErrUnconfirmed, ErrClosed, err)
 	case ctx.Err() != nil:
 		err = ending.Join(ending.Of(ctx), err)

@@ -26,8 +26,8 @@
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 
--- The usual case: one request for a lock that is free and has no queue. The field crowd is there too while ended nonces
--- are kept, so a late copy of one of them goes on below.
+-- The usual case: one request (ARGV[10] is there with more, or with 'rests') for a lock that is free and has no queue.
+-- A late copy of an ended nonce does not get here: while one is kept, the field crowd is there.
 if not (fields.err or fields[1] or fields[2] or ARGV[10]) and (not fields[4] or fields[4] == ARGV[1]) then
   local token = clock[1] .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
   local left = ARGV[2] - token
@@ -170,7 +170,10 @@ local function ask(request)
     drop(session) -- its grant must not count it twice
   end
   if session and not dead or handed_over(request) then
-    return (dead or not session or session.orphan) and { -4, 0, 0, 0, '' } or held(session)
+    if dead or not session or session.orphan then
+      return { -4, 0, 0, 0, '' }
+    end
+    return held(session)
   end
   local grant = request.named and nearest_hold(request.owner)
   if grant then

@@ -546,8 +546,8 @@ func (s *Session) wake(a *Await, token int64, at *Step) {
 	}
 }
 
-// Resume ends a wait on a condition as its call returns. The holds are trusted again.
-func (s *Session) Resume(at *Step) {
+// EndWait ends a wait on a condition as its call returns. The holds are trusted again.
+func (s *Session) EndWait(at *Step) {
 	s.waking = false
 	for _, h := range s.holds.all() {
 		h.start() // again: without a watchdog its time counts from the latest renewal

@@ -37,7 +37,7 @@ type Outcome int
 const (
 	Unknown     Outcome = iota // the script may have run, or may still run
 	NotExecuted                // the script did not run, for a reason that passes
-	Refused                    // Redis answered with an error, and would give the same answer again
+	Refused                    // Redis answered with an error, which would be the same again; no hold comes of it
 	Closed                     // the client is closed, so no call can succeed
 )
 

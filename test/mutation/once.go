@@ -27,7 +27,7 @@ var onceRules = []Rule{
 	},
 	{
 		"what is gone by the end of the client is not taken", ". waiting.restart",
-		"ending.Is(err, errGone) && w.keeper.c.ending.Load()", "false",
+		"ending.Is(err, errGone) && w.keeper.c.refusing.Load()", "false",
 		[]string{"TestGrantThatComesAsTheClientClosesIsGivenBack"},
 	},
 	{

@@ -196,7 +196,7 @@ var placeRules = []Rule{
 	// The end of a client.
 	{
 		"what is granted as the client closes is no hold", ". waiting.firstHold",
-		"case w.keeper.c.ending.Load():", "case false:",
+		"case w.keeper.c.refusing.Load():", "case false:",
 		[]string{"TestCallInFlightAtCloseGetsNoHold"},
 	},
 	{
