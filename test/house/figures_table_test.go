@@ -140,7 +140,7 @@ var figures = []figure{
 	},
 	{
 		what: "the longest time between heartbeats", file: "internal/trust/trust.go", source: `longestPulse = (.+)`,
-		says: []string{`and (?:every|each) @ where that is longer`, `min\(ttl/3, @\)`, `a third of the TTL(?: apart,)? and @ at most`, `by heartbeat, up to @ late`},
+		says: []string{`min\(ttl/3, @\)`, `a third of the TTL(?: apart,)? and @ at most`, `by heartbeat, up to @ late`},
 	},
 	{
 		what: "the longest wait for one answer", file: "internal/trust/trust.go", source: `\tlongest\s+= (.+)`,

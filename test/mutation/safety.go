@@ -53,7 +53,7 @@ var Safety = []Rule{
 	},
 	{
 		"a request that holds already has the rest of its lease", "lua/acquire.lua",
-		"or held(session)\n", "or held(setmetatable({ deadline = now + request.ttl }, { __index = session }))\n",
+		"return held(session)\n", "return held(setmetatable({ deadline = now + request.ttl }, { __index = session }))\n",
 		[]string{"TestF03aAcquireSentAgainIsTrustedNoLongerThanItsLease"},
 	},
 	{
