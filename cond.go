@@ -56,7 +56,7 @@ func (c *Cond) Wait(ctx context.Context) error {
 	return err
 }
 
-// WaitFor is Wait, but waits for a signal for at most d. It gives up the lock in any case, also if d is zero or less.
+// WaitFor is Wait, but waits for a signal for at most d. It gives up the lock in any case, even if d is zero or less.
 // After a signal it returns (true, nil), holding the lock again. When d has passed or ctx has ended, it still waits for
 // the lock, without a bound. Then it returns (false, nil) or ctx's error, holding. Other errors are those of Wait. Only
 // ErrLost means that the lock could not be acquired again.

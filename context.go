@@ -45,7 +45,7 @@ func WithNewOwner(ctx context.Context) context.Context {
 //
 // Branches wait for each other in their order of arrival, ahead of owners outside the flow. A hold of a branch has the
 // token of the hold that it entered, and is lost when that hold ends or is lost: wait for the branches before you
-// unlock. An owner that holds re-enters at once, also while a branch is inside. A branch and its ancestor may not both
+// unlock. An owner that holds re-enters at once, even while a branch is inside. A branch and its ancestor may not both
 // hold by Lock or TryLock of one handle (ErrOwnerMismatch): its Unlock could end the wrong hold. Acquire and Do may
 // share it, except on a reading side: there each branch needs a handle of its own.
 //

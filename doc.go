@@ -67,7 +67,7 @@
 // # Owners
 //
 //   - Without a name every acquisition is its own owner, as with [sync.Mutex].
-//     Goroutines exclude each other, also through one handle, and a goroutine
+//     Goroutines exclude each other, even through one handle, and a goroutine
 //     that locks twice waits for itself.
 //   - [WithOwner] names a flow of control, such as one run of a workflow. Nested
 //     calls that get its context re-enter what the owner holds, through any

@@ -45,7 +45,7 @@ type Locker interface {
 	// TryLock is Lock for at most the given wait. It returns false and no error if the lock was taken all the time. If
 	// Redis did not answer, that is an error, such as ErrUnavailable. With a wait of zero or less it makes one attempt.
 	TryLock(ctx context.Context, wait time.Duration) (bool, error)
-	// Unlock ends one hold. It must be called once for each success, also after a loss. It returns nil if the lock was
+	// Unlock ends one hold. It must be called once for each success, even after a loss. It returns nil if the lock was
 	// held until now, ErrLost after a loss, and ErrNotHeld without a hold. ErrUnconfirmed: the hold ended here, and Redis
 	// did not confirm it. Test for ErrLost before ErrNotHeld: ErrLost matches both.
 	Unlock() error

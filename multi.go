@@ -112,7 +112,7 @@ func (m *Multi) hasOthers(h *MultiHold, owners []string) bool {
 
 // Unlock ends what one Lock or TryLock has taken, that is a hold of each lock. Of several successes a lost one goes
 // first, else the newest. It is the oldest if all locks are reading sides or semaphores. Each success needs exactly one
-// Unlock, also after a loss. Unlock returns ErrNotHeld if there is no hold, ErrLost if one of the locks was lost, and
+// Unlock, even after a loss. Unlock returns ErrNotHeld if there is no hold, ErrLost if one of the locks was lost, and
 // ErrUnconfirmed if Redis did not answer.
 func (m *Multi) Unlock() error {
 	if err := m.usable(); err != nil {
@@ -126,12 +126,12 @@ func (m *Multi) Unlock() error {
 }
 
 // Acquire is Lock, but returns the holds as one MultiHold: it waits until the caller holds all the locks or ctx ends.
-// The caller must end them with Release, also after a loss. If it fails, the caller holds none.
+// The caller must end them with Release, even after a loss. If it fails, the caller holds none.
 func (m *Multi) Acquire(ctx context.Context) (*MultiHold, error) {
 	return m.acquire(ctx, func() error { return ending.Passed(ctx) }, func(l *Lock) (*Hold, error) { return l.acquire(ctx, manner{pending: true}) })
 }
 
-// TryAcquire is TryLock, but returns the holds as one MultiHold. The caller must end them with Release, also after a
+// TryAcquire is TryLock, but returns the holds as one MultiHold. The caller must end them with Release, even after a
 // loss. If one of the locks was taken for the whole wait, the error is ErrNotAcquired. If Redis did not answer, it is
 // ErrUnavailable, and if ctx ended first, ctx's error. The caller holds none then. With a wait of zero or less it makes
 // one attempt for each.

@@ -669,7 +669,7 @@ func (e *hintError) Unwrap() error { return e.err }
 
 const (
 	hintHeld   = "this handle holds the lock for another owner: a nested call has to name the owner of the outer one, see relock.WithOwner"
-	hintLost   = "a lost hold of this handle is not unlocked: each success needs its Unlock, also after a loss; a nested call has to name the owner of the outer one, see relock.WithOwner"
+	hintLost   = "a lost hold of this handle is not unlocked: each success needs its Unlock, even after a loss; a nested call has to name the owner of the outer one, see relock.WithOwner"
 	hintBeside = "another handle of this client holds the lock: if that is an outer call of this one, both have to name one owner, see relock.WithOwner"
 )
 

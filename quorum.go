@@ -218,7 +218,7 @@ func (l *QuorumLock) TryLock(ctx context.Context, wait time.Duration) (bool, err
 // Unlock ends the hold of one Lock or TryLock of this handle: a lost hold first, else the newest. It ends a hold of
 // Acquire or Do only if there is no other. It returns ErrLost if the hold was lost, and ErrNotHeld if there is none:
 // test for ErrLost first, it matches both. ErrUnconfirmed means that too few primaries confirmed the release in time:
-// the hold has ended here, and the clients go on trying. Each success needs exactly one Unlock, also after a loss.
+// the hold has ended here, and the clients go on trying. Each success needs exactly one Unlock, even after a loss.
 func (l *QuorumLock) Unlock() error {
 	if err := l.usable(); err != nil {
 		return err
@@ -233,12 +233,12 @@ func (l *QuorumLock) Unlock() error {
 // Acquire is Lock, but returns the hold: it waits until the caller holds a majority. If ctx ends first, the error is
 // ctx's, and ErrUnavailable too if too few primaries answered. ErrDeadlock, ErrOwnerMismatch and ErrInvalidOption come
 // at once. So does an error like ErrKind or ErrClosed, if the other primaries are too few for a majority. A named owner
-// gets ErrLost while it has an unreleased lost hold on this handle. The hold needs its Release, also after a loss.
+// gets ErrLost while it has an unreleased lost hold on this handle. The hold needs its Release, even after a loss.
 func (l *QuorumLock) Acquire(ctx context.Context) (*QuorumHold, error) {
 	return l.acquire(ctx, manner{})
 }
 
-// TryAcquire is TryLock, but returns the hold. The caller must end it with Release, also after a loss. If a majority
+// TryAcquire is TryLock, but returns the hold. The caller must end it with Release, even after a loss. If a majority
 // answered and the lock was taken, the error is ErrNotAcquired. If too few primaries answered, it is another error,
 // such as ErrUnavailable. If ctx ended first, it is ctx's error. It is ErrLost if a lost hold of the handle must be
 // released first. Acquire tells the other errors. With a wait of zero or less it makes one attempt.
@@ -347,7 +347,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 }
 
 // A QuorumHold is one successful acquisition of a QuorumLock. It is held while the holds on a majority of the
-// primaries can be trusted. Without a majority it is lost. It needs its Release, also after a loss. Its methods may be
+// primaries can be trusted. Without a majority it is lost. It needs its Release, even after a loss. Its methods may be
 // called from any goroutine.
 //
 // A primary that comes back is taken again, except with NoWatchdog, after MaxHold, after a Lock.ForceUnlock there, and

@@ -62,12 +62,12 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 }
 
 // Acquire is Lock, but returns the hold: it waits until the caller holds the lock or ctx ends, and returns the errors
-// of Lock. The caller must end the hold with Release, also after a loss.
+// of Lock. The caller must end the hold with Release, even after a loss.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
 	return l.acquire(ctx, manner{})
 }
 
-// TryAcquire is TryLock, but returns the hold. The caller must end it with Release, also after a loss. If the lock was
+// TryAcquire is TryLock, but returns the hold. The caller must end it with Release, even after a loss. If the lock was
 // taken for the whole wait, the error is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable. If ctx ended
 // first, it is ctx's error, perhaps with ErrUnavailable. With a wait of zero or less it makes one attempt.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
@@ -241,7 +241,7 @@ func (l *Lock) NewCond(name string) *Cond {
 
 // SyncLocker returns the lock as a sync.Locker. Each of its Lock calls has a new owner, whatever ctx or the handle say.
 // So goroutines that share the Locker of an exclusive lock exclude each other. ctx bounds each wait. Lock panics if it
-// fails, also when ctx ends. Unlock panics on ErrNotHeld and ErrLost, and ignores ErrUnconfirmed. It serves a
+// fails, for example when ctx ends. Unlock panics on ErrNotHeld and ErrLost, and ignores ErrUnconfirmed. It serves a
 // sync.Cond, but a Cond of this package needs a hold of the Lock itself. No context ends with a hold of a SyncLocker:
 // to learn of a loss, use Acquire and Hold.Lost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
@@ -422,7 +422,7 @@ func (l *Lock) awaitUnlock(w *waiting) error {
 		case <-freed:
 		case <-hint.C:
 			if w.note(hintLost) { // the Unlock may never come
-				k.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, also after a loss",
+				k.c.cfg.log.Warn("waiting long for the Unlock of a lost hold of the same handle; each success needs one, even after a loss",
 					slog.String("lock", l.Name()))
 			}
 		case <-w.ctx.Done():
@@ -454,10 +454,10 @@ func (l *Lock) barred(bar room.Bar, by *room.Hold) error {
 }
 
 // errOccupied says that an earlier lost hold blocks the handle. A call that may wait waits for its Unlock.
-var errOccupied = fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, also after a loss", ErrLost)
+var errOccupied = fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, even after a loss", ErrLost)
 
 // putOnHandle puts a hold on the handle so that its call can return it, and calls the Acquired hook. If it fails it
-// gives the hold back, also if the hook panics or ends its goroutine: nobody would ever unlock the hold.
+// gives the hold back, even if the hook panics or ends its goroutine: nobody would ever unlock the hold.
 func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
 	kept, used := false, false
 	defer func() {

@@ -411,7 +411,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 		o = &owner{field: c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10), key: key}
 	}
 	succession := o.succession(l.kind)
-	if s := succession.now; s != nil { // also for the downgrade of an anonymous hold: its owner has one field
+	if s := succession.now; s != nil { // even for the downgrade of an anonymous hold: its owner has one field
 		if c.closed || c.draining && len(s.holds) == 0 {
 			return nil, relock.ErrClosed
 		}

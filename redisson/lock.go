@@ -63,10 +63,10 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 }
 
 // Acquire is Lock, but returns the hold: it waits until the caller holds the lock or ctx ends, and returns the errors
-// of Lock. The caller must end the hold with Release, also after a loss.
+// of Lock. The caller must end the hold with Release, even after a loss.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, &waiting{}) }
 
-// TryAcquire is TryLock, but returns the hold, which the caller must end with Release, also after a loss. If Redis has
+// TryAcquire is TryLock, but returns the hold, which the caller must end with Release, even after a loss. If Redis has
 // said that the lock is taken, the error is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable, and if ctx
 // ended first, ctx's error. With a wait of zero or less it makes one attempt.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
@@ -75,7 +75,7 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 
 // Unlock ends one hold of this handle: a lost one first, else the newest, or the oldest of a reading side that several
 // owners hold. Each anonymous acquisition counts as an owner. Unlock ends a hold of Acquire or Do only if there is no
-// other. Each success of Lock needs exactly one Unlock, also after a loss.
+// other. Each success of Lock needs exactly one Unlock, even after a loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. It returns ErrUnconfirmed if Redis did not answer within the ReleaseTimeout: the hold has ended here, and the

@@ -33,7 +33,7 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 
 // Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
 // ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld. If its owner has no other and
-// still reads, waiting readers can join it. Each success needs exactly one Unlock, also after a loss.
+// still reads, waiting readers can join it. Each success needs exactly one Unlock, even after a loss.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits while another owner writes,

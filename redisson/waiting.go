@@ -270,7 +270,7 @@ func (w *waiting) gate() error {
 			return err
 		}
 		if w.once {
-			return fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, also after a loss", relock.ErrLost)
+			return fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, even after a loss", relock.ErrLost)
 		}
 		select {
 		case <-freed:

@@ -238,7 +238,7 @@ func (i interrupted) Error() string { return i.String() + " while waiting" }
 func (j *job) interruptible(ctx context.Context, signals <-chan os.Signal, fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
-	var by error // the signal that was taken, also if fn ended before it ended ctx
+	var by error // the signal that was taken, even if fn ended before it ended ctx
 	watch.Go(func() {
 		select {
 		case s := <-signals:

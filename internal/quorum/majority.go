@@ -477,7 +477,7 @@ func (h *Majority) Awaited() <-chan struct{} {
 	return wanted
 }
 
-// End returns a context that ends with the Majority. Its cause is the reason: after a loss ErrLost, also if the Majority
+// End returns a context that ends with the Majority. Its cause is the reason: after a loss ErrLost, even if the Majority
 // was released since.
 func (h *Majority) End() context.Context { return h.end }
 

@@ -216,7 +216,7 @@ func (a *actor) keep(h *held, d time.Duration) {
 }
 
 // release ends the hold and notes it. The history says "releasing" before
-// anybody else can have the lock, also when this process is killed right after.
+// anybody else can have the lock, even when this process is killed right after.
 func (a *actor) release(h *held) {
 	before := history.Now()
 	if h.Err() != nil {
