@@ -19,7 +19,7 @@ LANES ?= 2
 ifeq ($(LANES),1)
 .NOTPARALLEL:
 endif
-.PHONY: help deps deps-server fmt fmtcheck vet lint race modules search alone test check quick short demo mutate bench model fuzz vuln explore torture mutants layout long way servers matrix interop browser man dist release-check record
+.PHONY: help deps deps-server fmt fmtcheck vet lint race modules search alone test check quick short demo mutate unnoticed bench model fuzz vuln explore torture mutants layout long way servers matrix interop browser man dist release-check record
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 15
@@ -44,6 +44,11 @@ short: ## the tests alone; those that need redis-server are skipped without one
 # Two hours on two cores, and some 30 GB of the build cache. One rule alone: go test -run 'TestEveryRuleIsNeeded/its_name' ./test/mutation with RELOCK_MUTATE=1.
 mutate: ## take every rule of the protocol out once, and see its tests fail
 	RELOCK_MUTATE=1 RELOCK_INTEROP=$(INTEROP) go test -count=1 -timeout 240m -v -run '^TestEveryRuleIsNeeded$(if $(INTEROP),ByJava)$$' ./test/mutation
+
+# Not part of `make check`. Other flags: go run ./test/unnoticed -help. IN="internal/transport" for another folder.
+IN   ?= . internal/room
+unnoticed: ## look for code that no test needs, in the folders IN, for half an hour
+	go run ./test/unnoticed -for 30m $(if $(SEED),-seed $(SEED)) $(IN)
 
 # What is measured is best left alone with the machine. -only and -quick: see bench/README.md.
 ROUNDS  ?= 5

@@ -1,0 +1,9 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/relock-go/relock/internal/rig"
+)
+
+func TestMain(m *testing.M) { rig.Main(m) }
