@@ -298,11 +298,10 @@ func (h *Hold) giveBack() {
 
 // leave is the release at the end of a Do or Once. There is nothing to release after a Detach.
 func (h *Hold) leave() error {
-	err := h.Release()
-	if errors.Is(err, ErrNotHeld) && h.wasDetached() {
-		return nil
+	if err := h.Release(); !h.wasDetached() {
+		return err
 	}
-	return err
+	return nil
 }
 
 // skipRest says that the name need not rest because of this hold. It rests after a session only if a call returned a
@@ -336,12 +335,12 @@ func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (he
 	if err == nil {
 		held, err = wire.DecodeRaise(raw)
 	}
-	if held && err == nil {
+	if held = held && err == nil; held {
 		a.keeper.mu.Lock()
 		h.hold.Session.Raise(instant)
 		a.keeper.mu.Unlock()
 	}
-	return held && err == nil
+	return held
 }
 
 // downgrade moves the hold to the reading side first and then tells Redis. A request that was sent once may

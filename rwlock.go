@@ -108,9 +108,6 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 			return lockError(w.Name(), fmt.Errorf("%w for writing by this handle", ErrNotHeld))
 		}
 		err := h.downgrade(ctx, rw)
-		if err == nil {
-			return nil
-		}
 		if err != errTaken { //nolint:errorlint // made here, never wrapped
 			return lockError(w.Name(), err)
 		}

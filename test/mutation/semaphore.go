@@ -89,7 +89,7 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"a weight is no more than the permits", ". permitsFor",
-		"case weight > permits:", "case false:",
+		"weight > permits ||", "",
 		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
 	},
 	{
