@@ -344,56 +344,50 @@ func ownerFor(ctx context.Context, l *Lock) (string, error) {
 }
 
 // waitsForItself returns ErrDeadlock if ctx descends from a live hold of the same lock by another owner: the call would
-// wait for its own caller.
-func waitsForItself(ctx context.Context, l *Lock, owner string) error {
+// wait for its own caller. If ctx descends from a hold of its own owner too, the call re-enters that.
+func waitsForItself(ctx context.Context, l *Lock, owner string) (err error) {
 	var grants []*room.Session // of the semaphore, which the caller has
 	used := 0                  // permits of these
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		h := c.hold
-		own := owner != "" && h.acquisition().owner() == owner
-		switch {
-		case h.lock.c != l.c || h.lock.hash != l.hash || h.lock.kind != l.kind || h.judge() != nil:
+		if h.lock.c != l.c || h.lock.hash != l.hash || h.lock.kind != l.kind || h.judge() != nil {
 			continue // that it is another kind is ErrKind, which Redis says
-		case (own || room.Descends(owner, h.acquisition().owner())) && h.lock.kind == wire.KindSemaphore:
+		}
+		holder := h.acquisition().owner()
+		enters := room.Descends(owner, holder) // as a branch what its ancestor holds
+		switch {
+		case holder == owner, enters && l.kind == wire.KindSemaphore:
 			return nil
-		case own, room.Descends(owner, h.acquisition().owner()): // a branch enters what its ancestor holds
-			continue
-		case room.Descends(h.acquisition().owner(), owner) && ownAbove(c.parent, l, owner):
-			continue // an owner that holds re-enters
-		case l.kind == wire.KindSemaphore && h.lock.kind == wire.KindSemaphore:
+		case enters:
+		case l.kind == wire.KindSemaphore:
 			if s := h.hold.Session; !slices.Contains(grants, s) {
 				grants, used = append(grants, s), used+s.Terms.Permits.Weight
 			}
-			continue
+		case err == nil:
+			err = l.deadlock(h, owner)
 		}
-		who := "an anonymous owner"
-		if h.acquisition().Named() {
-			who = fmt.Sprintf("owner %q", h.acquisition().owner())
-		}
-		if !l.read && h.reads() && h.lock.kind != wire.KindSemaphore {
-			return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s; unlock that hold first, or lock for writing from the start", ErrUpgrade, who)
-		}
-		if owner != "" && room.Root(owner) == room.Root(h.acquisition().owner()) {
-			return fmt.Errorf("%w: the context descends from a live hold of this lock by %s, which is a branch of the same flow as %q; branches exclude each other and their ancestors: lock under the owner of that hold, or under a child of it",
-				ErrDeadlock, who, owner)
-		}
-		return fmt.Errorf("%w: the context descends from a live hold of this lock by %s; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock, who)
 	}
 	if p := l.terms.Permits; used > 0 && used+p.Weight > p.Of {
 		return fmt.Errorf("%w: live holds of this semaphore, from which the context descends, use %d of %d permits, and the call wants %d; to re-enter, lock each time under one relock.WithOwner",
 			ErrDeadlock, used, p.Of, p.Weight)
 	}
-	return nil
+	return err
 }
 
-// ownAbove reports whether a context descends from a live hold of the lock by the owner.
-func ownAbove(ctx context.Context, l *Lock, owner string) bool {
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		if h := c.hold; h.lock.c == l.c && h.lock.hash == l.hash && h.lock.kind == l.kind && h.acquisition().owner() == owner && h.judge() == nil {
-			return true
-		}
+// deadlock returns the error of a call that would wait for h, from which its context descends.
+func (l *Lock) deadlock(h *Hold, owner string) error {
+	who, holder := "an anonymous owner", h.acquisition().owner()
+	if h.acquisition().Named() {
+		who = fmt.Sprintf("owner %q", holder)
 	}
-	return false
+	if !l.read && h.reads() {
+		return fmt.Errorf("%w: the context descends from a live read hold of this lock by %s; unlock that hold first, or lock for writing from the start", ErrUpgrade, who)
+	}
+	if room.Root(owner) == room.Root(holder) {
+		return fmt.Errorf("%w: the context descends from a live hold of this lock by %s, which is a branch of the same flow as %q; branches exclude each other and their ancestors: lock under the owner of that hold, or under a child of it",
+			ErrDeadlock, who, owner)
+	}
+	return fmt.Errorf("%w: the context descends from a live hold of this lock by %s; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock, who)
 }
 
 // bad returns the error that every call on the handle returns, or nil.

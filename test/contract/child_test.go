@@ -286,6 +286,36 @@ func TestForceUnlockOfAnAncestorEndsItsBranches(t *testing.T) {
 	})
 }
 
+// Two branches exclude each other, also where the owner of both has entered once more in between.
+func TestACallUnderAHoldOfAnotherBranchIsADeadlock(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		flow := x.By("flow")
+		first, second := relock.WithChildOwner(flow), relock.WithChildOwner(flow)
+		ctx := t.Context()
+		for _, by := range []context.Context{flow, first, flow} {
+			owner, _ := relock.OwnerFrom(by)
+			ctx = acquire(t, c.NewLock("a"), relock.WithOwner(ctx, owner)).Context(ctx)
+		}
+		branch, _ := relock.OwnerFrom(second)
+		_, err := c.NewLock("a").TryAcquire(relock.WithOwner(ctx, branch), 0)
+		rig.WantIs(t, err, relock.ErrDeadlock)
+	})
+}
+
+// An owner that reads enters again at once, so a read hold of another one, under which its call runs, is not in its way.
+func TestAnOwnerThatReadsReadsAgainUnderAHoldOfAnother(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		mine := acquire(t, c.NewRWLock("a").RLocker(), x.By("me"))
+		yours := acquire(t, c.NewRWLock("a").RLocker(), x.By("you"))
+		ctx := relock.WithOwner(yours.Context(mine.Context(t.Context())), "me")
+		rig.Must(t, acquire(t, c.NewRWLock("a").RLocker(), ctx).Release())
+		_, err := c.NewRWLock("a").WLocker().TryAcquire(ctx, 0)
+		rig.WantIs(t, err, relock.ErrUpgrade)
+	})
+}
+
 func TestBranchReadsAndWritesByTheRuleOfItsFlow(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		lock := func() *relock.RWLock { return x.Client().NewRWLock("a") }

@@ -35,8 +35,9 @@ func TestCallUnderItsOwnHoldIsADeadlock(t *testing.T) {
 						if rig.WantIs(t, err, relock.ErrDeadlock); t.Failed() || time.Since(began) != 0 {
 							t.Fatalf("%s under a hold that is %s: %v after %v", way, name, err, time.Since(began))
 						}
-						if !strings.Contains(err.Error(), "WithOwner") {
-							t.Errorf("%v, want it to name WithOwner", err)
+						holder := map[string]string{"anonymous": "an anonymous owner", "named": `owner "me"`}[name]
+						if !strings.Contains(err.Error(), "WithOwner") || !strings.Contains(err.Error(), holder) {
+							t.Errorf("%v, want it to name WithOwner and %s", err, holder)
 						}
 					}
 				}
@@ -73,6 +74,9 @@ func TestWhatIsNoDeadlock(t *testing.T) {
 		rig.Must(t, l.Unlock())
 		rig.Must(t, other.Lock(relock.WithOwner(ctx, "you")))
 		rig.Must(t, other.Unlock())
+		if done, err := x.Lock("a").TryLock(relock.WithOwner(ctx, "you"), 0); done || err != nil {
+			t.Errorf("another client's TryLock = %v, %v, want false: its server may be another one", done, err)
+		}
 		free := context.WithoutCancel(ctx)
 		virtual.Sleep(time.Minute)
 		rig.WantIs(t, h.Release(), relock.ErrLost)

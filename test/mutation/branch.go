@@ -162,4 +162,24 @@ var branchRules = []Rule{
 		" and request.op > state.rest_op then", " then",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},
+	{
+		"a branch that another branch would wait for is found further out", ". waitsForItself",
+		"enters && l.kind == wire.KindSemaphore", "enters",
+		[]string{"TestACallUnderAHoldOfAnotherBranchIsADeadlock"},
+	},
+	{
+		"who enters again waits for nobody", ". waitsForItself",
+		"return nil", "continue",
+		[]string{"TestAnOwnerThatReadsReadsAgainUnderAHoldOfAnother"},
+	},
+	{
+		"a hold of another client is no deadlock", ". waitsForItself",
+		"h.lock.c != l.c ||", "",
+		[]string{"TestWhatIsNoDeadlock"},
+	},
+	{
+		"a deadlock names the holder", ". Lock.deadlock",
+		"h.acquisition().Named()", "false",
+		[]string{"TestCallUnderItsOwnHoldIsADeadlock"},
+	},
 }

@@ -325,8 +325,8 @@ var placeRules = []Rule{
 		[]string{"TestThousandReadersFollowOneWriter"},
 	},
 	{
-		"who would write under its own context's read hold is told", ". waitsForItself",
-		"if !l.read && h.reads() && h.lock.kind != wire.KindSemaphore {", "if false {",
+		"who would write under its own context's read hold is told", ". Lock.deadlock",
+		"if !l.read && h.reads() {", "if false {",
 		[]string{"TestUpgradeOfAnAnonymousReaderFailsAtOnce"},
 	},
 	{

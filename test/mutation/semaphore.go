@@ -109,7 +109,7 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"who holds permits is in no need of more", ". waitsForItself",
-		"case (own || room.Descends(owner, h.acquisition().owner())) && h.lock.kind == wire.KindSemaphore: return nil", "",
+		"case holder == owner, enters && l.kind == wire.KindSemaphore: return nil", "case holder == owner && l.kind != wire.KindSemaphore: return nil",
 		[]string{"TestASemaphoreRefusesOnlyWhoWouldWaitForItself"},
 	},
 	{
