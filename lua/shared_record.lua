@@ -7,7 +7,8 @@
 --   counts    'OP WRITES READS TTL BLOCK': number of the statement, holds by mode, ms, number of tokens. If the name
 --             must rest after the hold, the TTL of a request is followed by '+MS', for MS from the grant, or '%MS',
 --             until the next multiple of MS
--- The hash has these fields. A lock that one session holds has only the first five, and a free one only the first two:
+-- The hash has these fields. A lock that one session holds and nobody waits for has only kind, token, holder, o:OWNER
+-- and perhaps until. A free one has only kind and token, which expire:
 --   kind, token  the lock's kind with its layout, as in 'plain.1'; the largest token issued
 --   holder       the identity of the session that holds alone
 --   o:OWNER      its counts; it has the last BLOCK tokens up to token

@@ -339,8 +339,8 @@ func (l *Handle) otherOwner(w Want) Bar {
 	return NoBar
 }
 
-// Next returns the hold that Unlock ends, or nil. A lost hold comes first, otherwise the newest. Holds of Acquire and
-// Do come last: after several losses, an Unlock must not end the hold that a Do is about to end.
+// Next returns the hold that Unlock ends, or nil. Holds of Lock and TryLock come before those of Acquire and Do, which
+// their callers end. Among each, a lost hold comes first, else the newest.
 //
 // If several grants hold at once, as with readers, it is the oldest hold instead. A loss of data ends the older grants
 // first, and this client may not know of it yet. So an Unlock by a caller that lost its hold does not end the hold of a

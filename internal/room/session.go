@@ -610,9 +610,9 @@ func (s *Session) dismiss(at *Step) {
 	}
 }
 
-// Lose ends a session that is lost, by the clock or because somebody said so. Redis is told of it by LoseHeld
-// (Redis may still have it), by Gone where a late copy could come (Redis says that it has it no more), and by Lose only
-// if its owner waits on a condition. endLost is what they share.
+// Lose ends a session that is lost, by the clock or because somebody said so. LoseHeld also releases it, because Redis
+// may still have it. Gone is for a session that Redis no longer has: it ends the nonce there if a late copy may come.
+// Lose only gives up the place of an owner that waits on a condition. endLost is what they share.
 func (s *Session) Lose(why error, at *Step) {
 	if s.Over {
 		return

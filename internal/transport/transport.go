@@ -221,7 +221,7 @@ func (t *Transport) noteRTT(took time.Duration) {
 // of calls. A call that fails does not fail the others. DoAll returns when Do would. Then each call without an answer
 // has an error, and may have run.
 func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Call) []Result {
-	parts := make(map[string][]int) // calls by server, so that one that hangs delays only its own
+	parts := make(map[string][]int) // calls by server: one that hangs must not delay what the others run
 	for i := range calls {
 		server, _, _ := t.nodeOf(calls[i].Keys[0])
 		parts[server] = append(parts[server], i)
