@@ -75,7 +75,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 			return err
 		case ending.Pause(ctx, l.c.draining, transport.Backoff(try)):
 		case ctx.Err() != nil:
-			return lockError(l.Name(), explain(ctx, errors.Unwrap(err)))
+			return lockError(l.Name(), endOfTries(ctx, errors.Unwrap(err)))
 		default:
 			return lockError(l.Name(), ErrClosed)
 		}

@@ -202,9 +202,9 @@ func unasked(ctx context.Context) error {
 	return ending.Of(ctx)
 }
 
-// explain returns the error of a call that stopped trying, because ctx ended or because another try would not
+// endOfTries returns the error of a call that stopped trying, because ctx ended or because another try would not
 // help. err is why the last try failed, or the one before if ctx ended the last.
-func explain(ctx context.Context, err error) error {
+func endOfTries(ctx context.Context, err error) error {
 	wait, bounded := errors.AsType[waitError](context.Cause(ctx))
 	switch {
 	case ctx.Err() == nil:

@@ -206,7 +206,8 @@ func (h *Hold) acquisition() *acquisition { return acquired(h.hold.Session.Acqui
 func (h *Hold) keeper() *keeper { return h.acquisition().keeper }
 
 // judge ends the hold if its time is over by the clock, and returns nil if the hold is live, or why it is not. It calls
-// no hook: the library and users ask where none may run, as a context does when another hold ends it.
+// no hook itself (see tellApart): the library and users ask where none may run, as a context does when another hold
+// ends it.
 func (h *Hold) judge() error {
 	k := h.keeper()
 	at := k.begin()

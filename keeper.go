@@ -42,7 +42,7 @@ func (k *keeper) look() room.Step {
 	return at
 }
 
-// end unlocks mu and carries out the effects of the step. A loss is told to the hook and the log on another goroutine.
+// end unlocks mu and carries out the effects of the step. tellApart tells the hook and the log of a loss.
 func (k *keeper) end(at *room.Step) {
 	if losses := k.endUntold(at); len(losses) > 0 {
 		k.c.tellApart(losses...)

@@ -80,11 +80,11 @@ type Client struct {
 	leaving     leaving.Book    // calls that have ended, and whose traces in Redis are being removed
 	refusing    atomic.Bool     // Close was called: grants are refused
 	closing     context.Context // ends as Close begins
-	close       context.CancelFunc
+	endClosing  context.CancelFunc
 	ended       chan struct{} // closed at the end of Close
 
 	tracker  *shutdown.Tracker // goroutines, and the stages of the end
-	ctx      context.Context   // ends with Close; for what goes on without a caller
+	ctx      context.Context   // ends late in Close, after its grace; for what goes on without a caller
 	open     context.Context   // ends with Shutdown or Close; for waiters
 	draining <-chan struct{}   // open's Done: Shutdown or Close has begun
 }
@@ -139,7 +139,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
 	c.tracker = shutdown.New(&c.registry.mu, func() int { return len(c.registry.acquisitions) + c.registry.undone })
 	c.registry.tracker = c.tracker
-	c.closing, c.close = context.WithCancel(context.Background())
+	c.closing, c.endClosing = context.WithCancel(context.Background())
 	c.ctx, c.open, c.draining = c.tracker.Running, c.tracker.Open, c.tracker.Open.Done()
 	c.watchdog.start(c)
 	c.newListeners(rdb)
@@ -539,7 +539,7 @@ func (c *Client) Close() error {
 		<-c.ended // who calls at once waits, and cuts nothing short
 		return nil
 	}
-	c.close()
+	c.endClosing()
 	defer close(c.ended)
 	c.tellApart(c.loseAll()...)
 	grace, cancel := context.WithTimeout(context.Background(), closeGrace)

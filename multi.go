@@ -192,7 +192,7 @@ func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock
 			return nil, fmt.Errorf("relock: %w", err)
 		}
 		if !ending.Pause(ctx, nil, transport.Backoff(try)) {
-			return nil, fmt.Errorf("relock: %w", explain(ctx, ErrNotAcquired))
+			return nil, fmt.Errorf("relock: %w", endOfTries(ctx, ErrNotAcquired))
 		}
 	}
 }

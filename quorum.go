@@ -341,7 +341,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 			said = err
 		}
 		if m.once || !few && !busy || !ending.Pause(ctx, freed, transport.Backoff(min(try, 5))) && ctx.Err() != nil {
-			return nil, lockError(l.name, explain(ctx, said))
+			return nil, lockError(l.name, endOfTries(ctx, said))
 		}
 	}
 }

@@ -185,7 +185,7 @@ local function ask(request)
   if state.queued == 0 and fits(request) then
     return let_in(request)
   end
-  return request.asks_place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
+  return request.asks_place < 0 and { 3, 0, 0, 0, '' } or enqueue(request) -- not past waiters: readers would starve a writer
 end
 
 -- Completes the answer to a request that did not hold at once.

@@ -10,8 +10,8 @@ local function text(number)
 end
 
 -- Returns the first and the last token of a new grant. last is the token counter, 0 if it was lost; size is how many
--- tokens are wanted. A block ends at the present time, so a counter that was lost starts above all that it had issued.
--- It may have issued a token just now, so its block has one token. So has a block if the counter is ahead of the clock.
+-- tokens are wanted. The first is larger than last, and the block ends at the present time. It has one token if the
+-- counter is ahead of the clock, or was lost: then a token may have been issued just now.
 local function issue(last, size)
   local high = micros
   size = last > 0 and size or 1

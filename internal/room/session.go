@@ -320,10 +320,10 @@ func (s *Session) CatchUp(at *Step) {
 	}
 }
 
-// trustEnds returns until when a hold with this TTL is trusted: as long as its session, but no longer than a TTL from the
-// latest renewal that counts for it. Renewals that were sent after last (the end of MaxHold, or the grant if there is
-// no watchdog) do not count, unless last is zero. A session is trusted until s.trust, which Entry.grant and extend set:
-// see Acquisition.trustedUntil, and Statement.Renewed for answers that are short.
+// trustEnds returns until when a hold with this TTL is trusted: as long as its session, but no longer than a TTL from
+// the latest renewal that counts for it. Renewals that were sent after last (the end of MaxHold, or the grant if there
+// is no watchdog) do not count, unless last is zero. A session is trusted until s.trust, which Entry.grant and extend
+// set: see Acquisition.trustedUntil, and Statement.Renewed for renewals of many sessions at once.
 func (s *Session) trustEnds(ttl time.Duration, last clock.Instant) clock.Instant {
 	from := s.renewed
 	if !last.IsZero() {
@@ -535,7 +535,7 @@ func (s *Session) Part(shaken any, at *Step) *Entry {
 }
 
 // wake makes a session hold again. Entry.grant calls it when the lock is granted again. Its holds are not trusted
-// before Resume.
+// before EndWait.
 func (s *Session) wake(a *Await, token int64, at *Step) {
 	s.busy, s.several, s.handed, s.fails, s.why = false, false, false, 0, nil
 	s.since, s.waking = a.Op, true

@@ -203,7 +203,7 @@ var familyRules = []Rule{
 		[]string{"TestQuorumThatWasTakenSaysSoThoughTheWaitEndsAfterTheQueue"},
 	},
 	{
-		"a wait that its caller cancels was not as long as it was to be", ". explain",
+		"a wait that its caller cancels was not as long as it was to be", ". endOfTries",
 		", ending.Is(err, ErrNotAcquired):", ":",
 		[]string{"TestQuorumCallWhoseContextIsCancelledSaysSo"},
 	},
@@ -249,7 +249,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a candidate that is cut short in a pause says so", ". Election.Run",
-		"return lockError(l.Name(), explain(ctx, errors.Unwrap(err)))", "return err",
+		"return lockError(l.Name(), endOfTries(ctx, errors.Unwrap(err)))", "return err",
 		[]string{"TestElectionThatEndsInAPauseSaysWhy"},
 	},
 	{

@@ -20,13 +20,13 @@ import (
 // NOREPLICAS while they are away, and then new connections do not help.
 const retireInterval = stall
 
-// errMoved makes go-redis close the connection to which it was about to write.
-var errMoved = errors.New("the connection may lead to a server that is no longer the primary")
+// errOldPrimary makes go-redis close the connection to which it was about to write.
+var errOldPrimary = errors.New("the connection may lead to a server that is no longer the primary")
 
 // A discard is an argument that cannot be encoded: go-redis sends nothing and closes the connection.
 type discard struct{}
 
-func (discard) MarshalBinary() ([]byte, error) { return nil, errMoved }
+func (discard) MarshalBinary() ([]byte, error) { return nil, errOldPrimary }
 
 // retireIdle closes the idle connections to the server of a key, after that server has answered that it accepts no
 // writes. It does nothing if that was done within retireInterval. It does not wait.
