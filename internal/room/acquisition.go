@@ -130,9 +130,7 @@ func (a *Acquisition) isWanted() bool {
 
 // markWanted marks its holds as wanted, each once. A grant that is kept is given back.
 func (a *Acquisition) markWanted(at *Step) {
-	if a.Room.kept.is(a.Session) {
-		a.Room.GiveBackKept(at)
-	}
+	a.Room.GiveBackKept(at)
 	for _, h := range a.Session.holds.all() {
 		if !h.Wanted {
 			h.Wanted = true

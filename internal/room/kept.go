@@ -23,18 +23,14 @@ type kept struct {
 	timer clock.Instant // when its timer fires, if it was set while the grant was kept; else zero
 }
 
-// is reports whether the session is kept.
-func (k *kept) is(s *Session) bool { return k != nil && k.of == s && k.now && !s.Over }
+// live reports whether the grant is kept.
+func (k *kept) live() bool { return k != nil && k.now && !k.of.Over }
 
 // keep keeps the grant after its hold has ended, for Sticky or less: a third of the lease must be left when it is given
 // back. It does not keep a grant that others want, that has no token left, or whose renewals fail.
 func (k *kept) keep(s *Session, at *Step) bool {
-	mine := k.of == s && s.token < k.last && s.run == nil
-	if !mine || s.several || s.unproven || s.fails > 0 || at.Closing || s.isWanted() {
-		return false
-	}
 	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.trustEnds(s.Terms.TTL, clock.Instant{}).Add(-s.Terms.TTL/3))
-	if at.Now.Reached(until) {
+	if k.of != s || s.token >= k.last || s.run != nil || s.unproven || s.fails > 0 || at.Closing || s.isWanted() || at.Now.Reached(until) {
 		return false
 	}
 	s.token++
@@ -51,7 +47,7 @@ func (k *kept) keep(s *Session, at *Step) bool {
 
 // take returns the kept session for a call that may have it. For any other the grant is given back: it asks Redis.
 func (k *kept) take(w Want, at *Step) *Session {
-	if k == nil || !k.is(k.of) {
+	if !k.live() {
 		return nil
 	}
 	s := k.of
@@ -69,7 +65,7 @@ func (k *kept) take(w Want, at *Step) *Session {
 
 // giveBack releases the grant if it is kept.
 func (k *kept) giveBack(at *Step) {
-	if k == nil || !k.is(k.of) {
+	if !k.live() {
 		return
 	}
 	k.now = false
@@ -81,10 +77,11 @@ func (k *kept) giveBack(at *Step) {
 // schedule sets the timer of a session if it is kept, and reports whether it is. The timer also fires when a renewal is
 // due, because a call may hold again by then.
 func (k *kept) schedule(s *Session, at *Step) bool {
-	if k.of == s {
-		k.timer = clock.Instant{} // whatever it was set for
+	if k.of != s {
+		return false
 	}
-	if !k.is(s) {
+	k.timer = clock.Instant{} // whatever it was set for
+	if !k.live() {
 		return false
 	}
 	k.timer = k.until
@@ -100,7 +97,6 @@ func (k *kept) fired(s *Session, at *Step) bool {
 	if k == nil || k.of != s {
 		return false
 	}
-	k.timer = clock.Instant{}
 	due, grain, renew := s.due(at.Now)
 	switch {
 	case k.now && at.Now.Reached(k.until):

@@ -622,3 +622,94 @@ func TestCallsThatFollowEachOtherEndWithTheTokensOfAKeptGrant(t *testing.T) {
 		rig.End(t, next)
 	})
 }
+
+// The calls that had the lock in a run are in Redis' queue until its release, so no message tells of who comes behind.
+func TestAFairLockIsNotKeptAfterARun(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		lock := a.NewLock("l", relock.Sticky(stickyIdle), relock.Fair())
+		other := b.NewLock("l", relock.Fair())
+		stickyLock{lock: lock, ctx: t.Context()}.kept(t)
+		h := s.Take(other)
+		calls := []*rig.Call{s.Begin(lock), s.Begin(lock)}
+		for _, c := range calls {
+			c.Waits()
+		}
+		virtual.Sleep(20 * time.Millisecond) // so that the next grant has tokens for a run
+		before := commandsOf(a)
+		rig.End(t, h)
+		for _, c := range calls {
+			rig.End(t, c.Holds())
+		}
+		if n := commandsOf(a) - before; n != 1 {
+			t.Errorf("%d commands, want one release for the run", n)
+		}
+		began := s.Now()
+		rig.End(t, s.Begin(other).Returns())
+		if took := s.Now() - began; took > 0 {
+			t.Errorf("the next waiter got the lock after %v", took)
+		}
+	})
+}
+
+// The machine has slept for more than two thirds of the lease. Redis is away, so the Unlock must say so.
+func TestAGrantWithTooLittleLeaseIsReleasedByItsUnlock(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, _ *relock.Lock) {
+		l.kept(t)
+		h := l.take(t)
+		s.Suspend(25 * time.Second)
+		heal := a.Link.Hole()
+		rig.WantIs(t, h.Release(), relock.ErrUnconfirmed)
+		heal()
+	})
+}
+
+// The answer to a renewal sets the timer while a call holds. The timer must be set again when that call has ended.
+func TestAGrantThatIsRenewedLateIsKeptForItsTimeOnly(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		l := stickyLock{lock: a.NewLock("l", relock.Sticky(stickyIdle)), ctx: t.Context()}
+		l.kept(t)
+		h := l.take(t)
+		a.Link.Latency(300 * time.Millisecond)
+		s.Until(s.Now() + 10*time.Second) // the renewal is under way
+		rig.End(t, h)
+		h = l.take(t)
+		s.Until(s.Now() + time.Second)
+		a.Link.Latency(0)
+		rig.End(t, h)
+		s.Until(s.Now() + stickyIdle)
+		got, err := b.NewLock("l").TryLock(t.Context(), 0)
+		if rig.Must(t, err); !got {
+			t.Error("taken after its time")
+		}
+	})
+}
+
+// The kept grant was forced to end, and nobody told the client. Its Shutdown must not wait for that grant's time.
+func TestAKeptGrantEndsAsAnotherIsKept(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, b := s.Actor(), s.Actor()
+		l := stickyLock{lock: a.NewLock("l", relock.Sticky(stickyIdle)), ctx: t.Context()}
+		l.kept(t)
+		h := l.take(t)
+		gate := make(chan struct{})
+		a.Fate("acquire", 1, redistest.Hold(gate))
+		try := rig.Beside(func() error { _, err := l.lock.TryLock(l.ctx, 0); return err })
+		try.Pending(t, "TryLock")
+		a.Link.HoleSubscribers()
+		rig.End(t, h)
+		forced, err := b.NewLock("l").ForceUnlock(t.Context())
+		if rig.Must(t, err); !forced {
+			t.Error("nothing was kept")
+		}
+		close(gate)
+		rig.Must(t, rig.Returned(t, try))
+		rig.Must(t, l.lock.Unlock())
+		began := s.Now()
+		rig.Must(t, a.Shutdown(t.Context()))
+		if took := s.Now() - began; took > 0 {
+			t.Errorf("Shutdown waited %v for a grant that no call has", took)
+		}
+	})
+}

@@ -24,7 +24,7 @@ var stickyRules = []Rule{
 	},
 	{
 		"a kept grant has no more holds than tokens", "internal/room kept.keep",
-		"s.token < k.last && ", "",
+		"s.token >= k.last || ", "",
 		[]string{"TestAKeptGrantEndsWithItsTokens"},
 	},
 	{
@@ -81,6 +81,26 @@ var stickyRules = []Rule{
 		"a lock whose renewals fail is not kept", "internal/room kept.keep",
 		" || s.fails > 0", "",
 		[]string{"TestALockWhoseRenewalsFailIsNotKept"},
+	},
+	{
+		"a fair lock is not kept after a run", "internal/room kept.keep",
+		" || s.run != nil", "",
+		[]string{"TestAFairLockIsNotKeptAfterARun"},
+	},
+	{
+		"an Unlock releases a grant with too little lease", "internal/room kept.keep",
+		" || at.Now.Reached(until)", "",
+		[]string{"TestAGrantWithTooLittleLeaseIsReleasedByItsUnlock"},
+	},
+	{
+		"another timer of a kept grant is noticed", "internal/room kept.schedule",
+		"k.timer = clock.Instant{}", "",
+		[]string{"TestAGrantThatIsRenewedLateIsKeptForItsTimeOnly"},
+	},
+	{
+		"a kept grant ends as another is kept", "internal/room Entry.grant",
+		"e.Room.kept.giveBack(at)", "",
+		[]string{"TestAKeptGrantEndsAsAnotherIsKept"},
 	},
 	{
 		"a sharded channel stays subscribed for a kept grant", ". registry.enter",
