@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/relock-go/relock/internal/script"
 )
@@ -71,17 +72,9 @@ func (g *grouping) arrange(batch, flights []*flight) []*flight {
 	return batch
 }
 
-// alike reports whether two calls can be in one group.
+// alike reports whether two calls without First can be in one group. They have the same Usual.
 func alike(a, b rawCmd) bool {
-	if a.usual != b.usual {
-		return false
-	}
-	for _, i := range a.usual.Common {
-		if a.args[i] != b.args[i] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.usual.Common, func(i int) bool { return a.args[i] != b.args[i] })
 }
 
 // appendTo appends the encoded command of a group.

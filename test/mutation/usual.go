@@ -66,7 +66,7 @@ var usualRules = []Rule{
 	},
 	{
 		"what has less in common is not made together", "internal/transport alike",
-		"if a.args[i] != b.args[i] {", "if i < 0 {",
+		"return a.args[i] != b.args[i]", "return false",
 		[]string{"TestCallsThatComeTogetherAreMadeByOneScript"},
 	},
 	{
