@@ -132,7 +132,7 @@ func (s *stream) send(ctx context.Context, until time.Time, cmd rawCmd) (r reply
 		}
 	}
 	r, again = f.reply, f.again
-	if ctx.Err() == nil { // else a late interruption may still be for this flight
+	if !leaves && ctx.Err() == nil { // else done or a late interruption may still be for this flight
 		*f = flight{done: f.done}
 		s.free.Put(f)
 	}
@@ -239,10 +239,7 @@ func (s *stream) endAlone() {
 func (s *stream) leave(f *flight) (sent, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.ended {
-		if len(f.done) > 0 { // the reply came at the same time
-			<-f.done
-		}
+	if f.ended { // the reply came at the same time
 		return true, false
 	}
 	if !f.taken {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -142,6 +143,28 @@ func TestAFlightThatWasLeftIsNotUsedAgain(t *testing.T) {
 		hears(t, there)
 		cancel()
 		if <-c.ended; s.free.Get() != nil {
+			t.Error("it is there for the next call")
+		}
+	})
+}
+
+// Fails when the next call gets a flight that is still told of its end, and returns without a reply.
+func TestAFlightWhoseReplyComesAsItsTimeEndsIsNotUsedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, there := onPipe(t)
+		c := sends(t.Context(), s)
+		hears(t, there)
+		s.mu.Lock()
+		f := s.flying[0]
+		f.expired = true
+		wake(f.done)
+		for len(f.done) > 0 { // the caller is told, and waits for the mutex
+			runtime.Gosched()
+		}
+		f.finish(reply{val: int64(7)})
+		s.flying, s.reading = nil, false
+		s.mu.Unlock()
+		if c.wants(t, 7); s.free.Get() != nil {
 			t.Error("it is there for the next call")
 		}
 	})

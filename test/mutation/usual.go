@@ -186,8 +186,13 @@ var usualRules = []Rule{
 	},
 	{
 		"a flight that may still be interrupted is not used again", "internal/transport stream.send",
-		"if ctx.Err() == nil {", "if true {",
+		"!leaves && ctx.Err() == nil", "true",
 		[]string{"TestAFlightThatMayStillBeInterruptedIsNotUsedAgain"},
+	},
+	{
+		"a flight whose reply came as its time ended is not used again", "internal/transport stream.send",
+		"!leaves && ctx.Err() == nil", "ctx.Err() == nil",
+		[]string{"TestAFlightWhoseReplyComesAsItsTimeEndsIsNotUsedAgain"},
 	},
 	{
 		"a stream by Sentinel ends when the pool loses a connection", "internal/transport streamSource.switched",
