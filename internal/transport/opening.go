@@ -125,11 +125,7 @@ func (p *opening) take() {
 func (p *opening) cancel() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken || p.cancelled {
-		return
-	}
-	p.cancelled = true
-	if p.conn != nil {
+	if p.cancelled = !p.taken; p.cancelled && p.conn != nil {
 		_ = p.conn.Conn.Close()
 	}
 }
