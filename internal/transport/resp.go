@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -131,28 +130,20 @@ func (d *decoder) reply(depth int) (r reply, err error) {
 	return r, fmt.Errorf("%w: %.50q", errReply, line)
 }
 
-// text reads a string of n bytes.
-func (d *decoder) text(n int) (r reply, err error) {
-	var text string
-	if n <= readSize {
-		var b []byte
-		b, err = d.in.Peek(n)
-		text = string(b)
-		_, _ = d.in.Discard(len(b))
-	} else {
-		var b strings.Builder // grows with what comes, because a server may announce more than it sends
-		_, err = io.CopyN(&b, d.in, int64(n))
-		text = b.String()
+// text reads a string of n bytes, and the end of its line.
+func (d *decoder) text(n int) (_ reply, err error) {
+	var b strings.Builder // grows with what comes, because a server may announce more than it sends
+	b.Grow(min(n, readSize))
+	for b.Len() < n && err == nil {
+		var part []byte
+		part, err = d.in.Peek(min(n-b.Len(), readSize))
+		b.Write(part)
+		_, _ = d.in.Discard(len(part))
 	}
-	if err != nil {
-		return r, err
+	if err == nil {
+		_, err = d.in.Discard(2)
 	}
-	end, err := d.in.Peek(2)
-	if err == nil && string(end) != "\r\n" {
-		err = fmt.Errorf("%w: %q at the end of a string", errReply, end)
-	}
-	_, _ = d.in.Discard(len(end))
-	return reply{val: text}, err
+	return reply{val: b.String()}, err
 }
 
 // array reads n elements.
