@@ -111,7 +111,7 @@ func (t *Transport) hinted(err error) error {
 // barred turns a refusal of credentials into errBarred, which callers retry. It does not if no call of this client has
 // ever succeeded: then the credentials are wrong, and the first call must say so.
 func (t *Transport) barred(err error) error {
-	if err != nil && t.everSucceeded.Load() && (hasCode(err, "WRONGPASS") || hasCode(err, "NOAUTH")) && !ending.Is(err, errBarred) {
+	if err != nil && t.everSucceeded.Load() && (hasCode(err, "WRONGPASS") || hasCode(err, "NOAUTH")) {
 		return fmt.Errorf("%w: %w", errBarred, err)
 	}
 	return err
