@@ -82,7 +82,7 @@ func (t terms) with(opts []LockOption) (terms, error) {
 // suits checks that the time for replicas fits, and that the redis client can do what the terms need. It is called for
 // the terms of tickets too, because a ticket may come from a process with another redis client.
 func (t terms) suits(tr *transport.Transport) error {
-	switch within, reads := t.Replicas.Timeout, tr.ReadTimeout(); {
+	switch within, reads := t.Replicas.Timeout, tr.ReadTimeout; {
 	case within > t.TTL/ackShare:
 		return fmt.Errorf("%w: Replicas timeout of %v with a TTL of %v; it may be a quarter of the TTL at most", ErrInvalidOption, within, t.TTL)
 	case reads > 0 && within >= reads:

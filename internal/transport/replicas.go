@@ -3,8 +3,6 @@ package transport
 import (
 	"context"
 	"fmt"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,17 +28,6 @@ func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas
 		results[i].Err = t.failed(&c, results[i].Err)
 	}
 	return results
-}
-
-// ReadTimeout returns how long the client waits for a reply, or 0 if there is no known limit. A WAIT must be shorter.
-func (t *Transport) ReadTimeout() time.Duration {
-	switch {
-	case t.single != nil:
-		return max(t.single.Options().ReadTimeout, 0)
-	case t.many != nil:
-		return max(t.many.Options().ReadTimeout, 0)
-	}
-	return 0
 }
 
 // runDetached runs fn on a goroutine and returns its results, or an error once ctx ends or timeout has passed. Then fn
@@ -179,24 +166,17 @@ func exchange(ctx context.Context, at node, w *acks, asking bool, verb string, c
 // redirected returns the server that a Cluster names in a MOVED or ASK answer, and whether ASKING must come first. It
 // returns nil if the answer names no known server: then nothing has run, and the caller tries again.
 func (t *Transport) redirected(ctx context.Context, err error) (to node, asking bool) {
-	if t.many == nil || err == nil {
-		return nil, false
-	}
 	addr, moved := redis.IsMovedError(err)
 	if moved {
-		t.many.ReloadState(ctx) // for the next call; this one goes on
+		t.Reload() // for the next call; this one goes on
 	} else if addr, asking = redis.IsAskError(err); !asking {
 		return nil, false
 	}
-	var found atomic.Pointer[redis.Client]
-	_ = t.many.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
-		if strings.EqualFold(c.Options().Addr, addr) {
-			found.Store(c)
+	all, _ := t.Primaries(ctx, openingLimit)
+	for _, p := range all {
+		if p.Addr == addr {
+			return p.rdb, asking
 		}
-		return nil
-	})
-	if c := found.Load(); c != nil {
-		return c, asking
 	}
 	return nil, false
 }

@@ -1,11 +1,9 @@
 package transport
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +34,6 @@ func (t *Transport) Primaries(ctx context.Context, timeout time.Duration) ([]Pri
 	if err != nil {
 		return nil, fmt.Errorf("layout of the cluster: %w", t.barred(forCaller(err)))
 	}
-	slices.SortFunc(all, func(a, b Primary) int { return cmp.Compare(a.Addr, b.Addr) })
 	return all, nil
 }
 

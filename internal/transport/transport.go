@@ -24,6 +24,8 @@ import (
 //
 // Redis may run two concurrent calls of one Transport in either order.
 type Transport struct {
+	ReadTimeout time.Duration // of the client; not more than 0: none, or not known. A WAIT must be shorter.
+
 	rdb           redis.UniversalClient
 	single        server        // rdb, if it is a client of one server
 	many          cluster       // rdb, if it is a client of a Cluster
@@ -69,9 +71,9 @@ func New(rdb redis.UniversalClient) *Transport {
 	t := &Transport{rdb: rdb, probed: make(map[string]bool), retired: make(map[string]bool)}
 	switch c := rdb.(type) {
 	case server:
-		t.single, t.plain = c, c.Options().TLSConfig == nil
+		t.single, t.plain, t.ReadTimeout = c, c.Options().TLSConfig == nil, c.Options().ReadTimeout
 	case cluster:
-		t.many, t.plain = c, c.Options().TLSConfig == nil
+		t.many, t.plain, t.ReadTimeout = c, c.Options().TLSConfig == nil, c.Options().ReadTimeout
 	}
 	switch c := rdb.(type) { // a decorator of a client may do more than the client
 	case *redis.Client:
