@@ -190,7 +190,7 @@ func (c *Client) newLabelsAndAccess() {
 		Log:   c.cfg.log,
 	})
 	c.access = access.New(access.Config{
-		Prefix: c.cfg.prefix, Client: c.id, Database: c.transport.Database(), Redis: c.transport, Wire: c.wire,
+		Prefix: c.cfg.prefix, Client: c.id, Database: c.transport.Database, Redis: c.transport, Wire: c.wire,
 		Open:    c.open,
 		Granted: c.labels.Open,
 		Hear:    c.listeners.HearEcho,

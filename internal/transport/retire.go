@@ -28,17 +28,15 @@ type discard struct{}
 
 func (discard) MarshalBinary() ([]byte, error) { return nil, errOldPrimary }
 
-// retireIdle closes the idle connections to the server of a key, after that server has answered that it accepts no
-// writes. It does nothing if that was done within retireInterval. It does not wait.
-func (t *Transport) retireIdle(key string) {
-	if name, at, ok := t.nodeOf(key); ok {
-		t.alone(t.retired, name, func() {
-			t.mu.Lock()
-			t.spawn(func() { closeIdle(t.life, at) }) // it may hang in a dial, and the next retirement must not wait for that
-			t.mu.Unlock()
-			ending.Pause(t.life, nil, retireInterval)
-		})
-	}
+// retireIdle closes the idle connections to a server that has answered that it accepts no writes. It does nothing if that
+// was done within retireInterval. It does not wait.
+func (t *Transport) retireIdle(name string, at server) {
+	t.alone("retire "+name, func() {
+		t.mu.Lock()
+		t.spawn(func() { closeIdle(t.life, at) }) // it may hang in a dial, and the next retirement must not wait for that
+		t.mu.Unlock()
+		ending.Pause(t.life, nil, retireInterval)
+	})
 }
 
 // closeIdle closes the connections that are idle now. If a call takes one meanwhile, go-redis dials another one, and

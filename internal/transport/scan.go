@@ -51,7 +51,7 @@ func (t *Transport) Scan(ctx context.Context, timeout time.Duration, at Primary,
 	if err != nil {
 		err = t.barred(forCaller(err))
 		if ctx.Err() == nil && errors.Is(err, ErrNoReply) {
-			t.probeServer(at.Addr, at.rdb, pattern) // the next try must not use a dead connection too
+			t.probe(at.Addr, at.rdb, pattern) // the next try must not use a dead connection too
 		}
 		return nil, 0, fmt.Errorf("scan %s: %w", at.Addr, err)
 	}

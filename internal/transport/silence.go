@@ -17,38 +17,32 @@ import (
 // gets an answer: NOSCRIPT.
 var noScript = strings.Repeat("0", 40)
 
-// probe starts to probe the idle connections to the server of a key, after a call with that key was not answered. It
-// does nothing if the server is being probed. If no connection is idle, the client makes one: the call that gave up may
-// have ended before its connection was ready. probe does not wait.
-func (t *Transport) probe(key string) {
-	if name, at, ok := t.nodeOf(key); ok {
-		t.probeServer(name, at, key)
-	}
-}
-
-// probeServer is probe for a server. If another one of its Cluster has the key, the answer is MOVED, which will do.
-func (t *Transport) probeServer(name string, at server, key string) {
+// probe starts to probe the idle connections to a server that has not answered a call. It does nothing if the server is
+// being probed. If no connection is idle, the client makes one: the call that gave up may have ended before its
+// connection was ready. If another server of a Cluster has the key, the answer is MOVED, which will do. probe does not
+// wait.
+func (t *Transport) probe(name string, at server, key string) {
 	stats := at.PoolStats()
-	t.alone(t.probed, name, func() {
+	t.alone("probe "+name, func() {
 		ctx, cancel := context.WithTimeout(t.life, openingLimit)
 		defer cancel()
 		onIdle(ctx, at, stats, 1, func() redis.Cmder { return once{redis.NewCmd(ctx, evalsha, noScript, 1, key)} })
 	})
 }
 
-// alone runs fn in the background, unless it runs already under that name, or the Transport closes.
-func (t *Transport) alone(running map[string]bool, name string, fn func()) {
+// alone runs fn in the background, unless something runs already under that name, or the Transport closes.
+func (t *Transport) alone(name string, fn func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if running[name] || t.closing {
+	if t.running[name] || t.closing {
 		return
 	}
-	running[name] = true
+	t.running[name] = true
 	t.spawn(func() {
 		fn()
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		delete(running, name)
+		delete(t.running, name)
 	})
 }
 

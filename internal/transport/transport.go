@@ -25,6 +25,7 @@ import (
 // Redis may run two concurrent calls of one Transport in either order.
 type Transport struct {
 	ReadTimeout time.Duration // of the client; not more than 0: none, or not known. A WAIT must be shorter.
+	Database    int           // that the client selects. A Cluster has only 0.
 
 	rdb           redis.UniversalClient
 	single        server        // rdb, if it is a client of one server
@@ -41,8 +42,7 @@ type Transport struct {
 	end  context.CancelFunc
 
 	mu      sync.Mutex      // guards the following fields
-	probed  map[string]bool // by server: its idle connections are being probed
-	retired map[string]bool // by server: its idle connections are being closed, or have just been
+	running map[string]bool // see alone
 	closing bool            // Wait has been called: no background work begins any more
 	working int             // goroutines
 	idle    sync.Cond       // working has become 0; its lock is mu
@@ -68,10 +68,10 @@ type Result struct {
 
 // New returns a Transport over rdb. It does no I/O.
 func New(rdb redis.UniversalClient) *Transport {
-	t := &Transport{rdb: rdb, probed: make(map[string]bool), retired: make(map[string]bool)}
+	t := &Transport{rdb: rdb, running: make(map[string]bool)}
 	switch c := rdb.(type) {
 	case server:
-		t.single, t.plain, t.ReadTimeout = c, c.Options().TLSConfig == nil, c.Options().ReadTimeout
+		t.single, t.plain, t.ReadTimeout, t.Database = c, c.Options().TLSConfig == nil, c.Options().ReadTimeout, c.Options().DB
 	case cluster:
 		t.many, t.plain, t.ReadTimeout = c, c.Options().TLSConfig == nil, c.Options().ReadTimeout
 	}
@@ -137,14 +137,6 @@ func (t *Transport) sourceFor(c *Call) *streamSource {
 		return o.(*streamSource)
 	}
 	return t.newShard(at.(*redis.Client))
-}
-
-// Database returns the database that the redis client selects.
-func (t *Transport) Database() int {
-	if t.single == nil {
-		return 0 // a Cluster has no other
-	}
-	return t.single.Options().DB
 }
 
 // Knows reports whether the Transport can know which server has a key: the client is one of go-redis, or embeds one. Any
@@ -274,11 +266,12 @@ func (t *Transport) failed(c *Call, err error) error {
 		return nil
 	}
 	err = t.hinted(t.barred(err))
-	if errors.Is(err, ErrNoReply) && !errors.Is(err, errConnecting) {
-		t.probe(c.Keys[0])
+	name, at, known := t.nodeOf(c.Keys[0])
+	if known && errors.Is(err, ErrNoReply) && !errors.Is(err, errConnecting) {
+		t.probe(name, at, c.Keys[0])
 	}
-	if takesNoWrites(err) {
-		t.retireIdle(c.Keys[0])
+	if known && takesNoWrites(err) {
+		t.retireIdle(name, at)
 	}
 	switch Classify(err) {
 	case Unknown, NotExecuted:

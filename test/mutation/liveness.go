@@ -286,12 +286,12 @@ var Liveness = []Rule{
 	},
 	{
 		"a SCAN that is not answered has the connections asked", "internal/transport Transport.Scan",
-		"t.probeServer(at.Addr, at.rdb, pattern)", "_ = 0",
+		"t.probe(at.Addr, at.rdb, pattern)", "_ = 0",
 		[]string{"TestF18LocksAreListedThoughConnectionsAreDead"},
 	},
 	{
 		"silence on one connection is asked of all", "internal/transport Transport.failed",
-		"t.probe(c.Keys[0])", "_ = 0",
+		"t.probe(name, at, c.Keys[0])", "_ = 0",
 		[]string{"TestF18DeadConnectionsAreUsedUpAtOnce", "TestF18WaiterWithDeadConnectionsIsServed"},
 	},
 	{
