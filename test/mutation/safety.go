@@ -265,6 +265,21 @@ var Safety = []Rule{
 		[]string{"TestF11WaitersOwnersAreReadBackAsGiven"},
 	},
 	{
+		"a WAIT that was not sent tells nothing of its script", "internal/transport exchange",
+		"w == nil || results[i].Err != nil", "w == nil",
+		[]string{"TestACallWithReplicasThatIsNotSentHasNotRun"},
+	},
+	{
+		"a WAIT that is refused is told", "internal/transport exchange",
+		"if results[i].Acks = n; failed != nil {", "if results[i].Acks = n; false {",
+		[]string{"TestAServerThatRefusesWaitSaysSo"},
+	},
+	{
+		"a pipeline tells why its connection was not made", "internal/transport exchange",
+		"failed = err", "_ = err",
+		[]string{"TestACallWithReplicasSaysThatItsCredentialsAreRefused"},
+	},
+	{
 		"WAIT is on the connection of its script", "internal/transport exchange",
 		"_ = p.Process(ctx, wait) } _, err := p.Exec(ctx)", "}; _, err := p.Exec(ctx); if w != nil { _ = at.(redis.UniversalClient).Process(ctx, wait) }",
 		[]string{"TestReplicasThatAreSilentRefuseTheGrant"},

@@ -43,6 +43,11 @@ var serverRules = []Rule{
 		[]string{"TestFirstErrorNamesTheRestriction"},
 	},
 	{
+		"a client with TLS is not told of TLS", "internal/transport Transport.hinted",
+		"case t.plain && !ending.In(err)", "case !ending.In(err)",
+		[]string{"TestEveryKindOfFirstCallSuggestsTLS"},
+	},
+	{
 		"a server that has answered is not taken for one of TLS only", "internal/transport Transport.hinted",
 		"if t.everAnswered.Load() {", "if false {",
 		[]string{"TestServerThatHasAnsweredIsNotTakenForOneOfTLS"},

@@ -230,6 +230,31 @@ var usualRules = []Rule{
 		[]string{"TestCallsToAPrimaryOfAClusterShareAConnection"},
 	},
 	{
+		"no stream is made after Wait", "internal/transport streamSource.close",
+		"o.closed = true", "",
+		[]string{"TestACallAfterWaitLeavesNoConnection"},
+	},
+	{
+		"no primary gets a stream after Wait", "internal/transport Transport.newShard",
+		"if t.closing {", "if false {",
+		[]string{"TestACallAfterWaitLeavesNoConnection"},
+	},
+	{
+		"a stream to one primary leaves those to others", "internal/transport Transport.newShard",
+		"&& other.(*redis.Client).PoolStats().TotalConns == 0", "",
+		[]string{"TestCallsToTwoPrimariesInTurnsMakeNoConnections"},
+	},
+	{
+		"a context that ends in a hook ends its call", "internal/transport Transport.doShared",
+		"case ctx.Err() != nil && Classify(r.Err) == Unknown:", "case false:",
+		[]string{"TestACallWhoseContextEndsInAHookSaysSo"},
+	},
+	{
+		"what a hook keeps back is no reply", "internal/transport result",
+		"err = errNothing", "_ = errNothing",
+		[]string{"TestACommandThatAHookKeepsBackIsNotAnswered"},
+	},
+	{
 		"the stream to a server that has left is closed", "internal/transport Transport.newShard",
 		"t.spawn(o.(*streamSource).close)", "_ = o",
 		[]string{"TestTheStreamToAServerThatHasLeftIsClosed"},

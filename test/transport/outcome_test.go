@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -107,11 +108,13 @@ func TestEveryKindOfFirstCallSuggestsTLS(t *testing.T) {
 				return tr.DoAcked(t.Context(), time.Second, 1, time.Millisecond, call("k"))[0].Err
 			},
 		} {
-			l := newLink(t)
-			tr := newTransport(t, l.client(t))
-			l.set(swallow)
-			if err := first(tr); err == nil || !strings.Contains(err.Error(), "TLSConfig") {
-				t.Errorf("%s: the first call says %v, want advice on TLS", name, err)
+			for what, config := range map[string]*tls.Config{"without TLS": nil, "with TLS": {MinVersion: tls.VersionTLS13}} {
+				l := newLink(t)
+				tr := newTransport(t, l.client(t, func(o *redis.Options) { o.TLSConfig = config }))
+				l.set(swallow)
+				if err := first(tr); err == nil || strings.Contains(err.Error(), "TLSConfig") != (config == nil) {
+					t.Errorf("%s, %s: the first call says %v, want advice on TLS if it is without", name, what, err)
+				}
 			}
 		}
 	})
