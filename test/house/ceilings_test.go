@@ -23,7 +23,7 @@ var ceilings = map[string]ceiling{
 	"mutexes that a lock and an unlock take":  {19, 1},
 	"lines of production Go":                  {19471, 200},
 	"lines of Lua":                            {2700, 25},
-	"lines of internal/transport":             {2819, 40},
+	"lines of internal/transport":             {2757, 40},
 	"words in docs/words.md":                  {47, 0},
 	"hops to another file":                    {2, 0},
 	"hops to another package":                 {20, 0},
