@@ -73,14 +73,14 @@ func (m *Multi) lock(ctx context.Context, acquire func() (*MultiHold, error)) er
 	if err := m.usable(); err != nil {
 		return err
 	}
-	if owners, err := m.owners(ctx); err == nil && m.register.Shared && m.hasOthers(nil, owners) {
+	if owners, err := m.owners(ctx); err == nil && m.hasOthers(owners) {
 		return errOthers
 	}
 	h, err := acquire()
 	if err != nil {
 		return err
 	}
-	if m.register.Add(h, true); m.register.Shared && m.hasOthers(h, h.owners()) && m.register.Remove(h) {
+	if m.register.Add(h, true); m.hasOthers(h.owners()) && m.register.Remove(h) {
 		h.giveBack(ctx)
 		return errOthers
 	}
@@ -104,10 +104,10 @@ func (m *Multi) owners(ctx context.Context) ([]string, error) {
 	return owners, nil
 }
 
-// hasOthers reports whether a hold that was noted before h, or with nil any hold, is of other owners.
-func (m *Multi) hasOthers(h *MultiHold, owners []string) bool {
+// hasOthers reports whether the oldest hold is of other owners, if several owners may hold at once.
+func (m *Multi) hasOthers(owners []string) bool {
 	first := m.register.Oldest()
-	return first != nil && first != h && !slices.Equal(first.owners(), owners)
+	return m.register.Shared && first != nil && !slices.Equal(first.owners(), owners)
 }
 
 // Unlock ends what one Lock or TryLock has taken, that is a hold of each lock. Of several successes a lost one goes
@@ -306,14 +306,11 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 			continue
 		}
 		left := hold.lock.c.leaving.Begin(hold.lock.hash)
-		spawned := hold.lock.c.tracker.Go(func(context.Context) {
+		hold.lock.c.tracker.Go(func(context.Context) { // not once the client has closed, when nobody waits either
 			defer close(released[i])
 			defer left()
 			_ = hold.leave()
 		})
-		if !spawned {
-			left()
-		}
 	}
 	for i, hold := range h.holds {
 		select {

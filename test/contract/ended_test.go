@@ -183,14 +183,15 @@ func TestAnAttemptWaitsForRemainsNoLongerThanHalfItsTime(t *testing.T) {
 	})
 }
 
-// TestAMultiWhoseLastLockComesTooLateHoldsNone has a hook of the first lock outlast the wait. The
-// second lock is free.
+// TestAMultiWhoseLastLockComesTooLateHoldsNone has a hook of the first lock outlast the wait, and perhaps end the call's
+// context first. The second lock is free.
 func TestAMultiWhoseLastLockComesTooLateHoldsNone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		slow := true
+		slow, end := true, func() {}
 		c := x.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) {
 			if slow {
 				slow = false
+				end()
 				virtual.Sleep(20 * time.Millisecond)
 			}
 		}}))
@@ -198,6 +199,10 @@ func TestAMultiWhoseLastLockComesTooLateHoldsNone(t *testing.T) {
 		if got, err := m.TryLock(t.Context(), 15*time.Millisecond); got || err != nil {
 			t.Errorf("TryLock returned %v, %v, though its wait was over before it had both", got, err)
 		}
+		ctx, cancel := context.WithCancel(t.Context())
+		slow, end = true, cancel
+		_, err := m.TryLock(ctx, 15*time.Millisecond)
+		rig.WantIs(t, err, context.Canceled)
 		if got, err := m.TryLock(t.Context(), 0); !got || err != nil {
 			t.Fatalf("a later TryLock returned %v, %v", got, err)
 		}

@@ -249,6 +249,26 @@ func TestAMultiTriesNothingOnceItsWaitIsOver(t *testing.T) {
 	})
 }
 
+// A slowContext takes a millisecond to say its deadline, as if the process had been suspended meanwhile.
+type slowContext struct{ context.Context }
+
+func (c slowContext) Deadline() (time.Time, bool) {
+	virtual.Sleep(time.Millisecond)
+	return c.Context.Deadline()
+}
+
+// Fails when a call says that a lock was taken of which it could not ask in time: TryLock would return no error.
+func TestAMultiWhoseWaitEndsBeforeItAsksIsNoContention(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		m := relock.NewMulti(x.Lock("a"), x.Lock("b"))
+		if got, err := m.TryLock(slowContext{t.Context()}, time.Microsecond); got || err == nil {
+			t.Errorf("TryLock = %v, %v, though nobody has the locks", got, err)
+		} else {
+			rig.WantNot(t, err, relock.ErrNotAcquired)
+		}
+	})
+}
+
 // The first lock was had when the wait ended: it was taken by nobody that the call knows of, and Redis has answered.
 func TestAMultiWhoseWaitEndsBetweenTwoLocksIsNotAcquired(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -30,6 +30,7 @@ func TestAMultiOfSemaphoresIsOfOneOwner(t *testing.T) {
 			rig.Must(t, err)
 			cancel()
 		}
+		rig.WantIs(t, m.Lock(nil), relock.ErrInvalidOption) //nolint:staticcheck // what is refused
 		rig.Must(t, m.Lock(x.By("me")))
 		rig.Must(t, m.Unlock())
 		rig.Must(t, m.Unlock())

@@ -28,6 +28,21 @@ var severalRules = []Rule{
 		[]string{"TestAMultiOfSemaphoresIsOfOneOwner", "TestAMultiOfSemaphoresLetsInNoMoreThanThereArePermits"},
 	},
 	{
+		"a Multi says first what is wrong with the call", ". Multi.lock",
+		"err == nil && m.hasOthers", "(err == nil || true) && m.hasOthers",
+		[]string{"TestAMultiOfSemaphoresIsOfOneOwner"},
+	},
+	{
+		"a Multi whose context ends first says so", ". Multi.try",
+		">= wait && ending.Passed(ctx) == nil {", ">= wait {",
+		[]string{"TestAMultiWhoseLastLockComesTooLateHoldsNone"},
+	},
+	{
+		"a Multi asks once though its wait is over", ". Multi.try",
+		"case l == m.locks[0]:", "case false:",
+		[]string{"TestAMultiWhoseWaitEndsBeforeItAsksIsNoContention"},
+	},
+	{
 		"what a Multi has lost is left at once", ". MultiHold.giveBack",
 		"errors.Is(hold.judge(), ErrLost)", "false",
 		[]string{"TestAMultiThatFailsOwesNoUnlock"},
