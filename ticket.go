@@ -61,9 +61,7 @@ func (d *detaching) send(ctx context.Context) error {
 		if err != nil {
 			return true, err
 		}
-		var now int64
-		now, has, more, err = wire.DecodeDetach(raw)
-		d.a.keeper.sample(now)
+		has, more, err = wire.DecodeDetach(raw)
 		return false, err
 	})
 	if given = err == nil; given {
@@ -77,11 +75,8 @@ func (d *detaching) send(ctx context.Context) error {
 		d.settle(err)
 		return err
 	}
-	switch {
-	case within.Err() != nil && c.refusing.Load(): // ctx may be of another hold, which Close has ended
+	if within.Err() != nil && c.refusing.Load() { // ctx may be of another hold, which Close has ended
 		return fmt.Errorf("%w: %w before redis answered; the hold has ended without a ticket: %v", ErrUnconfirmed, ErrClosed, err)
-	case ctx.Err() != nil:
-		err = ending.Join(ending.Of(ctx), err)
 	}
 	return fmt.Errorf("%w: the hold has ended without a ticket, and the client goes on releasing it: %w", ErrUnconfirmed, err)
 }
@@ -111,7 +106,7 @@ func (d *detaching) releaseTicket(first func(ctx context.Context)) {
 	leave := c.leaving.Begin(d.a.keeper.hash)
 	left := sync.OnceFunc(func() { leave(); c.registry.undo(-1) })
 	c.registry.undo(1)
-	spawned := c.background(d.a.patience(), func(ctx context.Context) {
+	c.background(d.a.patience(), func(ctx context.Context) { // not once the client has closed, when nobody waits either
 		defer left()
 		first(ctx)
 		err := try(ctx)
@@ -122,9 +117,6 @@ func (d *detaching) releaseTicket(first func(ctx context.Context)) {
 			_ = try(late)
 		}
 	})
-	if !spawned {
-		left()
-	}
 }
 
 // A ticket is the content of a Ticket.
@@ -157,10 +149,9 @@ var errTicket = fmt.Errorf("%w: this is not a ticket that Detach made, or it was
 
 // read decodes a text that Detach has made. It rejects every other text.
 func (text Ticket) read() (t ticket, err error) {
-	coded, marked := strings.CutPrefix(string(text), ticketMark)
-	body, err := base64.RawURLEncoding.Strict().DecodeString(coded)
-	at := len(body) - crc32.Size
-	if err != nil || !marked || at < 0 || json.Unmarshal(body[:at], &t) != nil || t.text() != text {
+	body, _ := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(string(text), ticketMark))
+	_ = json.Unmarshal(body[:max(len(body)-crc32.Size, 0)], &t)
+	if t.text() != text { // errors of the decoding show here too
 		return ticket{}, errTicket
 	}
 	return t, nil
@@ -173,13 +164,9 @@ func (t ticket) given() string { return strings.TrimPrefix(t.Owner, string(room.
 func (t ticket) lock(c *Client) (*Lock, error) {
 	kinds := []string{wire.KindPlain, wire.KindFair, wire.KindRW, wire.KindFairRW, wire.KindSemaphore}
 	_, secret := wire.ParseNonce(t.Nonce)
-	owned := checkOwner(t.given()) == nil
-	permits := room.Permits{Weight: t.Weight, Of: t.Permits}
-	if t.Kind == wire.KindSemaphore {
-		_, err := permitsFor(t.Weight, t.Permits)
-		owned = owned && err == nil
-	}
-	if !secret || !owned || key.CheckName(t.Name) != nil || !slices.Contains(kinds, t.Kind) || between("", t.TTL, minTTL, maxTTL) != nil {
+	permits, none := permitsFor(t.Weight, t.Permits)
+	if !secret || checkOwner(t.given()) != nil || key.CheckName(t.Name) != nil || !slices.Contains(kinds, t.Kind) ||
+		(none == nil) != (t.Kind == wire.KindSemaphore) || between("", t.TTL, minTTL, maxTTL) != nil {
 		return nil, errTicket
 	}
 	if t.Prefix != c.cfg.prefix {

@@ -23,11 +23,11 @@ func (e *Encoder) Detach(keys key.Keys, s Session, ticket string, token int64, r
 
 // DecodeDetach reads the answer to Detach. has says whether the ticket has the grant now. more means that the queue was
 // too long to be settled.
-func DecodeDetach(raw []any) (now int64, has, more bool, err error) {
+func DecodeDetach(raw []any) (has, more bool, err error) {
 	cur := scriptDetach.Read(raw)
-	now, has = serverTime(cur), yes(cur, "has")
-	more = yes(cur, "more")
-	return now, has, more, cur.End()
+	serverTime(cur)
+	has, more = yes(cur, "has"), yes(cur, "more")
+	return has, more, cur.End()
 }
 
 // Resume takes over the grant that a ticket has. The server refuses the call after notAfter, its own time in ms. The

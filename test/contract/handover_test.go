@@ -274,10 +274,11 @@ func TestDetachThatIsCutShortReleases(t *testing.T) {
 		h := x.Take(a.NewLock("l"))
 		waits := x.Begin(x.Lock("l"))
 		cutOff(a, func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			why := causes["another's"]
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
 			defer cancel()
 			_, err := h.Detach(ctx, time.Hour)
-			rig.WantIs(t, err, relock.ErrUnconfirmed, context.DeadlineExceeded)
+			rig.WantIs(t, err, relock.ErrUnconfirmed, context.DeadlineExceeded, why)
 			rig.WantIs(t, h.Err(), relock.ErrNotHeld)
 			waits.Waits()
 		})

@@ -3,7 +3,10 @@ package contract_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"strings"
 	"testing"
@@ -46,6 +49,54 @@ func TestATicketThatWasChangedIsRefused(t *testing.T) {
 			t.Errorf("%d connections to look at what is no ticket", link.Dials())
 		}
 		rig.End(t, resume(t, x.Client(), relock.Ticket(good)))
+	})
+}
+
+// forged is the ticket with another content, which has the checksum that belongs to it.
+func forged(t *testing.T, ticket relock.Ticket, old, new string) relock.Ticket {
+	t.Helper()
+	mark, coded, _ := strings.Cut(string(ticket), "-")
+	body, err := base64.RawURLEncoding.DecodeString(coded)
+	rig.Must(t, err)
+	body = body[:len(body)-crc32.Size]
+	if !bytes.Contains(body, []byte(old)) {
+		t.Fatalf("no %s in %s", old, body)
+	}
+	body = bytes.Replace(body, []byte(old), []byte(new), 1)
+	body = binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))
+	return relock.Ticket(mark + "-" + base64.RawURLEncoding.EncodeToString(body))
+}
+
+// Fails when the content of a ticket goes to Redis, though no Detach could have written it.
+func TestATicketThatNoDetachCouldMakeIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		me := relock.Owner("me")
+		of := map[string]relock.Ticket{
+			"lock":      detach(t, x.Take(x.Lock("l", me)), time.Minute),
+			"semaphore": detach(t, x.Take(x.Client().NewSemaphore("s", 3, relock.Weight(2), me)), time.Minute),
+		}
+		c, link := x.Linked()
+		for _, row := range []struct{ of, old, new string }{
+			{"lock", `"o":"me"`, `"o":""`},
+			{"lock", `"n":"l"`, `"n":""`},
+			{"lock", `"k":"plain"`, `"k":"other"`},
+			{"lock", `"s":"`, `"s":"A`},
+			{"lock", `"t":30000000000`, `"t":0`},
+			{"lock", `"t":30000000000`, `"t":30000000000,"a":1`},
+			{"semaphore", `"u":2,"a":3`, `"u":2,"a":1`},
+			{"semaphore", `,"u":2,"a":3`, ``},
+		} {
+			_, err := c.Resume(t.Context(), forged(t, of[row.of], row.old, row.new))
+			if rig.WantIs(t, err, relock.ErrInvalidOption); !strings.Contains(err.Error(), "is not a ticket") {
+				t.Errorf("%s instead of %s: %v", row.new, row.old, err)
+			}
+		}
+		if link.Dials() != 0 {
+			t.Errorf("%d connections to look at what is no ticket", link.Dials())
+		}
+		for _, good := range of {
+			rig.End(t, resume(t, x.Client(), good))
+		}
 	})
 }
 

@@ -84,8 +84,13 @@ var handoverRules = []Rule{
 	},
 	{
 		"a changed ticket is seen", ". Ticket.read",
-		"|| t.text() != text {", "{",
+		"t.text() != text", "false",
 		[]string{"TestATicketThatWasChangedIsRefused"},
+	},
+	{
+		"what no Detach could write is no ticket", ". ticket.lock",
+		"return nil, errTicket", "",
+		[]string{"TestATicketThatNoDetachCouldMakeIsRefused"},
 	},
 	{
 		"a ticket is of one key prefix", ". ticket.lock",
@@ -174,7 +179,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a Detach that Redis refuses says that the hold has ended", ". detaching.send",
-		"case ctx.Err() != nil:", "case transport.Hopeless(err): return &requestError{err: err}; case ctx.Err() != nil:",
+		"if within.Err() != nil && c.refusing.Load() {", "if transport.Hopeless(err) { return &requestError{err: err} }; if within.Err() != nil && c.refusing.Load() {",
 		[]string{"TestADetachThatIsRefusedByRedisReleases"},
 	},
 	{
