@@ -228,8 +228,8 @@ func (r *registry) leaveLocked(k *keeper) {
 	}
 }
 
-// register makes an acquisition known before its first request is sent. A client that is shutting down registers
-// none: Shutdown may have found already that nothing is left.
+// register makes an acquisition known before its first request is sent. A client that is shutting down registers no new
+// one: Shutdown may have found already that nothing is left. Later requests of a known nonce go on.
 func (r *registry) register(a *acquisition) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

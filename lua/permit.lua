@@ -53,8 +53,8 @@ try('zcount', redis.pcall('ZCOUNT', KEYS[2], '1', '0'))
 try('zrange', redis.pcall('ZRANGE', KEYS[2], '1', '0'))
 try('zrangebyscore', redis.pcall('ZRANGEBYSCORE', KEYS[2], '1', '0'))
 try('zrevrange', redis.pcall('ZREVRANGE', KEYS[2], '1', '0'))
--- Only looked up in the ACL: outside of a cluster this command is an error, which the server counts. If the lookup
--- itself fails, the server has no such command and is no cluster.
+-- Only looked up in the ACL: outside of a cluster this command is an error, which the server counts. A lookup that
+-- fails counts as allowed, because only a server without clusters lacks this command.
 local known, may = pcall(redis.acl_check_cmd, 'CLUSTER', 'MYID')
 if known and not may then
   refused[#refused + 1] = 'cluster|myid'

@@ -58,6 +58,21 @@ func TestOperationsListsThePermissionsThatScriptsUse(t *testing.T) {
 	}
 }
 
+// TestTheUserOfAClusterMayFollowItsSlotsAndNoMore compares the two lines of the page.
+func TestTheUserOfAClusterMayFollowItsSlotsAndNoMore(t *testing.T) {
+	words := func(line string) []string {
+		var all []string
+		for _, m := range rig.ACLGrant.FindAllStringSubmatch(line, -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	want := append(words(rig.DocumentedACL(t)), "cluster|slots", "asking")
+	if got := words(rig.Documented(t, rig.ClusterLine)); !slices.Equal(got, want) {
+		t.Errorf("the page grants in a Cluster %q,\nwant %q", got, want)
+	}
+}
+
 // TestPermissionsInOperationsAreEnough lets such a user do all that there is.
 func TestPermissionsInOperationsAreEnough(t *testing.T) {
 	srv := redistest.Real(t)
