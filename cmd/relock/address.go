@@ -32,7 +32,7 @@ var forms = map[string]string{
 // wrong returns an error that says what is wrong with a URL, and which form is expected. It shows no part of
 // the URL: if the password is not escaped correctly, any part may belong to it.
 func (a address) wrong(what string) error {
-	return fmt.Errorf("the URL of Redis: %s; want %s, with / # ? @ %% in a password written as %%2F %%23 %%3F %%40 %%25", what, forms[a.kind])
+	return fmt.Errorf("the URL of Redis: %s; want %s, with / # ? @ %% in a password escaped as %%2F %%23 %%3F %%40 %%25", what, forms[a.kind])
 }
 
 // ownWords are the fixed beginnings of go-redis' errors. The URL may follow them.
@@ -49,7 +49,7 @@ func (a address) refused(err error) error {
 // hostAndPort is an address without a scheme. There is no room for a password in it.
 var hostAndPort = regexp.MustCompile(`^([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]+$`)
 
-const unreadable = "it cannot be read"
+const unreadable = "it cannot be parsed"
 
 // parseAddress reads redis://, rediss:// and unix:// as go-redis does. With +cluster or +sentinel after the
 // scheme it reads several hosts, separated by commas. It reads host:port as redis://host:port. Its errors never show
@@ -61,7 +61,7 @@ func parseAddress(raw string) (a address, err error) {
 	scheme, rest, is := strings.Cut(raw, "://")
 	scheme, kind, _ := strings.Cut(scheme, "+")
 	if !is || forms[kind] == "" {
-		return a, a.wrong("it is no host:port, and begins with none of redis://, rediss:// and unix://, nor with +cluster or +sentinel in the first two")
+		return a, a.wrong("it must be host:port, or begin with redis://, rediss:// or unix:// (the first two also with +cluster or +sentinel)")
 	}
 	a.kind = kind
 	rest, query, _ := strings.Cut(rest, "?")
@@ -165,7 +165,7 @@ func (s *server) certify(config *tls.Config) error {
 		return nil
 	}
 	if config == nil {
-		return errors.New("-cert, -key and -cacert are for TLS: want a URL that begins with rediss")
+		return errors.New("-cert, -key and -cacert need TLS: use a URL that begins with rediss")
 	}
 	if s.cert != "" || s.key != "" {
 		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
@@ -181,7 +181,7 @@ func (s *server) certify(config *tls.Config) error {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("-cacert: there is no certificate in %s", s.cacert)
+			return fmt.Errorf("-cacert: no certificate in %s", s.cacert)
 		}
 	}
 	return nil

@@ -99,7 +99,7 @@ func TestPasswordWithMarksOfAURLIsReadAsTheErrorsSay(t *testing.T) {
 func TestErrorSaysWhatOfTheURLIsWrong(t *testing.T) {
 	for raw, want := range map[string]string{
 		"redis://h/x": "invalid database number", "redis://h?x=1": "unexpected option", "redis://h?read_timeout=x": "invalid read_timeout duration",
-		"http://h": "invalid URL scheme", "h": "it is no host:port", "u:p@h:6379": "it is no host:port, and begins with none of", "redis+sentinel://h": "the name of the master", "redis://h:x": unreadable,
+		"http://h": "invalid URL scheme", "h": "it must be host:port", "u:p@h:6379": "it must be host:port, or begin with", "redis+sentinel://h": "the name of the master", "redis://h:x": unreadable,
 	} {
 		_, err := (&server{url: raw}).dial()
 		if err == nil || !strings.HasPrefix(err.Error(), "the URL of Redis: "+want) {

@@ -50,12 +50,12 @@ func (n nesting) checks() []check {
 	same := !slices.ContainsFunc(n.tokens, func(t int64) bool { return t != one })
 	return []check{
 		{"nested locks re-enter, and Info counts them", slices.Equal(n.counts, []int{1, 2, 3, 2, 1}), fmt.Sprint(n.counts)},
-		{"they share one grant's token", same && one > 0, fmt.Sprint(one)},
+		{"nested locks share one grant's token", same && one > 0, fmt.Sprint(one)},
 		{
 			"the other process stays out until the last unlock", n.entered.After(n.left),
-			fmt.Sprintf("in %v after it", n.entered.Sub(n.left).Round(100*time.Microsecond)),
+			fmt.Sprintf("%v after it", n.entered.Sub(n.left).Round(100*time.Microsecond)),
 		},
-		{"its token is larger", n.token > one, fmt.Sprintf("by %d", n.token-one)},
+		{"the other process has a larger token", n.token > one, fmt.Sprintf("by %d", n.token-one)},
 	}
 }
 
@@ -69,7 +69,7 @@ type takeover struct {
 
 func (t takeover) checks() []check {
 	took := t.entered.Sub(t.asked).Round(time.Millisecond)
-	saw := fmt.Sprintf("in after %v, %v of the lease were left", took, t.lease)
+	saw := fmt.Sprintf("got the lock after %v, with %v of the lease left", took, t.lease)
 	if t.stalled > 0 {
 		saw += fmt.Sprintf(", and the machine stalled for %v", t.stalled.Round(time.Millisecond))
 	}
@@ -78,7 +78,7 @@ func (t takeover) checks() []check {
 			"the dead holder's lease ends the wait", t.entered.Sub(t.answered) <= t.lease+takeoverSlack+t.stalled, saw,
 		},
 		// Redis counts in milliseconds.
-		{"nobody is let in before", t.entered.Sub(t.asked) >= t.lease-time.Millisecond, fmt.Sprintf("%v later", took)},
+		{"nobody gets the lock before that", t.entered.Sub(t.asked) >= t.lease-time.Millisecond, fmt.Sprintf("%v later", took)},
 		{"the next token is larger", t.after > t.before, fmt.Sprintf("by %d", t.after-t.before)},
 	}
 }
@@ -94,12 +94,12 @@ type pausing struct {
 func (p pausing) checks() []check {
 	return []check{
 		{
-			"the lock goes on while its holder is stopped", p.after > p.before && p.entered.Before(p.woken),
+			"another process gets the lock while the holder is stopped", p.after > p.before && p.entered.Before(p.woken),
 			fmt.Sprintf("token larger by %d", p.after-p.before),
 		},
-		{"a woken holder hears of the loss at its first question", p.asked.Lost, p.asked.Detail},
+		{"a woken holder learns of the loss at its first check", p.asked.Lost, p.asked.Detail},
 		{
-			"its late write is refused", p.late.Token == p.before && !p.late.OK && p.stored == "second",
+			"the late write of that holder is refused", p.late.Token == p.before && !p.late.OK && p.stored == "second",
 			fmt.Sprintf("the store keeps %q", p.stored),
 		},
 	}
@@ -129,7 +129,7 @@ func (q queueing) checks() []check {
 	}
 	return []check{
 		{"a fair lock is granted in the order of the queue", slices.Equal(granted, q.queued), strings.Join(granted, ", ")},
-		{"each is let in when the one before it has left", alone, fmt.Sprintf("%d in turn", len(q.visits))},
+		{"each process gets the lock after the one before it has left", alone, fmt.Sprintf("%d in turn", len(q.visits))},
 	}
 }
 
@@ -147,10 +147,10 @@ func (f shares) checks() []check {
 	if f.second.out.After(last) {
 		last = f.second.out
 	}
-	passed := "it was let in after the writer's downgrade"
+	passed := "the late reader got the lock after the writer's downgrade"
 	fresh := !f.late.in.Before(f.writer.out)
 	if !fresh {
-		passed = "it was let in before the writer's downgrade"
+		passed = "the late reader got the lock before the writer's downgrade"
 	}
 	tokens := []int64{f.first.token, f.second.token, f.writer.token, f.late.token}
 	grow := f.first.token > 0
@@ -160,13 +160,13 @@ func (f shares) checks() []check {
 	return []check{
 		{"readers share the lock", f.together == 2 && !f.second.in.After(f.first.out), fmt.Sprintf("%d at once", f.together)},
 		{
-			"a writer is let in when the last of them leaves", !f.writer.in.Before(last),
-			fmt.Sprintf("in %v after it", f.writer.in.Sub(last).Round(100*time.Microsecond)),
+			"a writer gets the lock after the last reader leaves", !f.writer.in.Before(last),
+			fmt.Sprintf("%v after it", f.writer.in.Sub(last).Round(100*time.Microsecond)),
 		},
-		{"no new reader passes a writer that waits", fresh, passed},
-		{"never a writer beside a reader", f.mixed == 0 && f.looks > 0, fmt.Sprintf("%d of %d looks at Redis saw one", f.mixed, f.looks)},
+		{"no new reader overtakes a waiting writer", fresh, passed},
+		{"never a writer together with a reader", f.mixed == 0 && f.looks > 0, fmt.Sprintf("%d of %d looks at Redis saw that", f.mixed, f.looks)},
 		{
-			"a downgraded writer reads on, and a reader joins it", f.joined == 2 && f.lowered == f.writer.token,
+			"a downgraded writer keeps reading, and a reader joins it", f.joined == 2 && f.lowered == f.writer.token,
 			fmt.Sprintf("%d at once, under the same token", f.joined),
 		},
 		{"tokens of readers and writers grow alike", grow, strings.Trim(fmt.Sprint(tokens), "[]")},

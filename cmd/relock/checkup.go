@@ -32,7 +32,7 @@ func (c *checkup) version(ctx context.Context) {
 		// A server that only has RESP2 has no HELLO.
 		info, infoErr := c.section(ctx, "server")
 		if infoErr != nil || info["redis_version"] == "" {
-			c.add("version", unknown, err.Error(), "Redis 7.0 or Valkey is needed: the lock below says more, and RESP2 is enough")
+			c.add("version", unknown, err.Error(), "Redis 7.0 or Valkey is needed, RESP2 is enough: see the check of locks below")
 			return
 		}
 		hello["server"], hello["version"], hello["mode"] = "redis", info["redis_version"], info["redis_mode"]
@@ -56,7 +56,7 @@ func (c *checkup) version(ctx context.Context) {
 	switch n, err := strconv.Atoi(major); {
 	case hello["role"] != "" && hello["role"] != "master":
 		c.replica = true // for a single server only
-		c.add("version", wrong, found, "this is a replica, which takes no locks: name the primary, or the Sentinels")
+		c.add("version", wrong, found, "no lock can be taken on a replica: connect to the primary, or through the Sentinels")
 	case name == "redis" && (err != nil || n < 7):
 		c.add("version", wrong, found, "Redis 7.0 or Valkey is needed")
 	default:
@@ -79,14 +79,14 @@ func (c *checkup) settings(ctx context.Context) {
 }
 
 func (c *checkup) eviction(policy, most string) {
-	const advice = "set maxmemory-policy to noeviction: a lock that is held may be removed"
+	const advice = "set maxmemory-policy to noeviction: Redis may remove a lock that is held"
 	switch {
 	case policy == "":
-		c.add("eviction", unknown, "the server does not say", "")
+		c.add("eviction", unknown, "the server does not report its policy", "")
 	case policy == "noeviction":
 		c.add("eviction", fine, policy, "")
 	case most == "0":
-		c.add("eviction", warning, policy+", and maxmemory is not set", advice+" once it is")
+		c.add("eviction", warning, policy+", and maxmemory is not set", advice+" once maxmemory is set")
 	default:
 		c.add("eviction", wrong, policy+", at maxmemory "+most, advice)
 	}
@@ -106,9 +106,9 @@ func (c *checkup) persistence(ctx context.Context, kept map[string]string) {
 	case err != nil:
 		c.add("persistence", unknown, "no append-only file; "+err.Error(), adviceKept)
 	case set["save"] != "":
-		c.add("persistence", warning, "snapshots alone", "a restart brings locks back as they were, or not at all; appendonly yes keeps them")
+		c.add("persistence", warning, "snapshots only", "a restart brings back old locks, or none; appendonly yes keeps locks")
 	default:
-		c.add("persistence", warning, "none", "a restart frees all locks while their holders work on; appendonly yes prevents that")
+		c.add("persistence", warning, "none", "a restart frees all locks while their holders still work; appendonly yes prevents that")
 	}
 }
 
@@ -167,12 +167,12 @@ func (c *checkup) clock(ctx context.Context) {
 	step, at := stepOf(all)
 	switch {
 	case step != 0:
-		c.add("clock", wrong, fmt.Sprintf("it steps: by %v after %v", step.Round(time.Millisecond), at.Round(time.Millisecond)),
-			"leases, tickets and tokens are counted by it: have it slewed, not stepped")
+		c.add("clock", wrong, fmt.Sprintf("the clock stepped by %v after %v", step.Round(time.Millisecond), at.Round(time.Millisecond)),
+			"leases, tickets and tokens depend on this clock: slew it, never step it")
 	case off > farOff || off < -farOff:
-		c.add("clock", warning, fmt.Sprintf("%v from this machine's", off), "one of the two is not set")
+		c.add("clock", warning, fmt.Sprintf("%v off this machine's", off), "one of the two clocks is wrong")
 	default:
-		c.add("clock", fine, fmt.Sprintf("no step in %v, %v from this machine's", last.asked.Sub(all[0].asked).Round(time.Second/10), off), "")
+		c.add("clock", fine, fmt.Sprintf("no step in %v, %v off this machine's", last.asked.Sub(all[0].asked).Round(time.Second/10), off), "")
 	}
 	c.latency(all)
 }
@@ -203,10 +203,10 @@ func (c *checkup) latency(all []reading) {
 	}
 	slices.Sort(took)
 	median, worst := took[len(took)/2].Round(time.Microsecond), took[len(took)-1].Round(time.Microsecond)
-	found := fmt.Sprintf("%v, at worst %v, of %d", median, worst, len(took))
+	found := fmt.Sprintf("%v, at worst %v, of %d round trips", median, worst, len(took))
 	if median > slow {
 		least := (6 * worst).Round(time.Millisecond)
-		c.add("latency", warning, found, fmt.Sprintf("a lock and its unlock take two of these; with a TTL below %v, six of the worst, a lock may not be had in time", least))
+		c.add("latency", warning, found, fmt.Sprintf("a lock and its unlock take two round trips; with a TTL below %v (six of the worst), a lock may not be acquired in time", least))
 		return
 	}
 	c.add("latency", fine, found, "")

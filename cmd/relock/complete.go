@@ -42,7 +42,7 @@ type cursor struct {
 
 func (t *tool) complete(ctx context.Context, args []string) (status int) {
 	if len(args) < 2 {
-		return t.fail(usageError{errors.New(completeCommand + " is for what relock completion prints")})
+		return t.fail(usageError{errors.New(completeCommand + " is only for the scripts that relock completion prints")})
 	}
 	shell, words := args[0], args[1:]
 	var line bashLine

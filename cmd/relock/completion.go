@@ -26,11 +26,11 @@ var scripts = map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fi
 // shells are the supported shells, in the order of the help.
 var shells = []string{"bash", "zsh", "fish"}
 
-const completionAbout = `Verbs, flags, files and commands are completed, and the names of locks in use, for which
-Redis is asked as the line says, for a second at most; the user needs +scan for it.
+const completionAbout = `Completes verbs, flags, files, commands and the names of locks in use. For names, relock
+asks the Redis of the typed line for at most a second; the user needs +scan.
 
   bash: in .bashrc, eval "$(relock completion bash)"
-  zsh: in .zshrc, behind compinit, eval "$(relock completion zsh)"
+  zsh: in .zshrc, after compinit, eval "$(relock completion zsh)"
   fish: in config.fish, relock completion fish | source
 `
 

@@ -32,7 +32,7 @@ const (
 var farewell = 2 * time.Second
 
 // errWithin refuses a wait that only its own end could end.
-var errWithin = errors.New("it would wait for ever")
+var errWithin = errors.New("this run would wait forever")
 
 // A usageError is an error in the arguments.
 type usageError struct{ error }
@@ -81,16 +81,16 @@ type server struct {
 }
 
 func (s *server) flags(fs *flags, env []string) {
-	fs.StringVar(&s.url, "redis", cmp.Or(lookup(env, "REDIS_URL"), defaultURL), `URL: where Redis is (default: REDIS_URL, else `+defaultURL+`):
+	fs.StringVar(&s.url, "redis", cmp.Or(lookup(env, "REDIS_URL"), defaultURL), `URL: the URL of Redis (default: REDIS_URL, else `+defaultURL+`):
   host:port, or redis://[user:password@]host:port[/db], with rediss:// for TLS
   redis+cluster://[user:password@]host:port,...   rediss+cluster://
   redis+sentinel://[user:password@]sentinel:port,.../master[/db]
-    user:password is the Sentinels'; that of Redis comes after it: ?username=U&password=P`)
-	fs.StringVar(&s.prefix, "prefix", cmp.Or(lookup(env, "RELOCK_PREFIX"), "relock"), "P: begins every key in Redis (default: RELOCK_PREFIX, else relock)")
-	fs.StringVar(&s.cert, "cert", "", "FILE: the client's certificate for TLS, with -key")
-	fs.StringVar(&s.key, "key", "", "FILE: the key of that certificate")
-	fs.StringVar(&s.cacert, "cacert", "", "FILE: whom to trust for TLS (default: whom the system trusts)")
-	fs.BoolVar(&s.sharded, "sharded", false, "wake waiters over sharded pub/sub, as some hosted servers need (docs/servers.md)")
+    user:password is for the Sentinels; for Redis, append ?username=U&password=P`)
+	fs.StringVar(&s.prefix, "prefix", cmp.Or(lookup(env, "RELOCK_PREFIX"), "relock"), "P: prefix of every key in Redis (default: RELOCK_PREFIX, else relock)")
+	fs.StringVar(&s.cert, "cert", "", "FILE: the client's TLS certificate; needs -key")
+	fs.StringVar(&s.key, "key", "", "FILE: the key of the certificate")
+	fs.StringVar(&s.cacert, "cacert", "", "FILE: CA certificates to trust for TLS (default: those of the system)")
+	fs.BoolVar(&s.sharded, "sharded", false, "wake waiters through sharded pub/sub, as some hosted servers need (docs/servers.md)")
 }
 
 // A link is a connection to the locks of one Redis.
@@ -148,10 +148,10 @@ func (s *server) reason(ctx context.Context, l *link, err error) error {
 	defer conn.Close()
 	if config := o.Options().TLSConfig; config != nil {
 		if failed := tls.Client(conn, config.Clone()).HandshakeContext(ctx); failed != nil {
-			return fmt.Errorf("TLS: %w (rediss:// is for a port that speaks TLS)", failed)
+			return fmt.Errorf("TLS: %w (use rediss:// only for a port that speaks TLS)", failed)
 		}
 	}
-	return fmt.Errorf("it takes connections, and does not answer: %w", err)
+	return fmt.Errorf("it accepts connections, but does not answer: %w", err)
 }
 
 // unlessLate returns err, or nil for a timeout: the first request has ended with a timeout already.

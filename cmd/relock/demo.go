@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	demoAbout = `Without -redis it brings its own Redis, in memory, for as long as it runs. The
-exit status is 0 only if everything was seen to hold.
+	demoAbout = `Without -redis, the demo runs its own Redis in memory. The exit status is 0 only if
+every check passed.
 `
 	// sceneLimit ends a scene in which something expected does not happen.
 	sceneLimit = 12 * time.Second
@@ -43,9 +43,9 @@ var scenes = []scene{
 	{"Contention: four processes, one counter, no atomic increment", contention},
 	{"Reentrancy: one workflow locks three levels deep, another process stays out", reentrancy},
 	{"Crash: the holder is killed, the next process takes over when the lease ends", crash},
-	{"Pause: the holder is stopped past its lease, and wakes up believing", pause},
-	{"Fair: five processes queue, and are let in exactly in that order", fairness},
-	{"Read/write: readers share, a writer waits and is not passed, then makes room for a reader", sharing},
+	{"Pause: the holder is stopped past its lease, and wakes up unaware", pause},
+	{"Fair: five processes queue, and get the lock in exactly that order", fairness},
+	{"Read/write: readers share, none overtakes a waiting writer, and the writer downgrades to a reader", sharing},
 }
 
 // A check is one claim, and whether it was seen to hold.
@@ -57,7 +57,7 @@ type check struct {
 
 func (t *tool) demo(fs *flags) action {
 	var at string
-	fs.StringVar(&at, "redis", "", "URL: use this Redis; what the demo leaves there is gone after a quarter of an hour")
+	fs.StringVar(&at, "redis", "", "URL: use this Redis; the demo's data there expires after a quarter of an hour")
 	return t.takesNothing("demo", func(ctx context.Context) int { return t.demonstrate(ctx, at) })
 }
 
@@ -104,10 +104,10 @@ func (t *tool) perform(ctx context.Context, at server, l *link, where string) in
 		}
 	}
 	if failed > 0 {
-		p.title(fmt.Sprintf("%d of %d did not hold.", failed, len(all)))
+		p.title(fmt.Sprintf("%d of %d checks failed.", failed, len(all)))
 		return exitFailed
 	}
-	p.title(fmt.Sprintf("All %d held, in %.0f s.", len(all), time.Since(p.began).Seconds()))
+	p.title(fmt.Sprintf("All %d checks passed, in %.0f s.", len(all), time.Since(p.began).Seconds()))
 	return 0
 }
 

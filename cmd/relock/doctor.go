@@ -15,15 +15,15 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const doctorAbout = `It asks each primary for its version, settings and clock, takes a lock of its own and
-hands it over. What it leaves under the key prefix is gone after a minute, and the labels
-of its clients after a quarter of an hour.
+const doctorAbout = `Asks each primary for its version, settings and clock, takes a lock of its own, and hands
+the lock over. Its data under the key prefix expires after a minute, the labels of its
+clients after a quarter of an hour.
 `
 
-const doctorAfter = `The user needs +info and +config|get besides what locks need for all of it to be seen.
+const doctorAfter = `For all checks, the user needs +info and +config|get besides the permissions for locks.
 
-Exit status: 0 nothing is wrong, though there may be warnings; 1 something is;
-64 usage; 69 Redis cannot be reached.
+Exit status: 0 nothing is wrong, but there may be warnings; 1 something is wrong;
+64 wrong usage; 69 Redis cannot be reached.
 `
 
 // The results of a check. If a user may not see something, the result is unknown, which is no fault.
@@ -57,7 +57,7 @@ type doctor struct {
 
 func (t *tool) doctor(fs *flags) action {
 	d := &doctor{tool: t}
-	spanVar(fs, &d.watch, "watch", 2*time.Second, "D: for how long it compares the server's clock with this machine's (default 2s)")
+	spanVar(fs, &d.watch, "watch", 2*time.Second, "D: how long to compare the server's clock with this machine's (default 2s)")
 	d.at.flags(fs, t.env)
 	return t.takesNothing("doctor", func(ctx context.Context) int {
 		var err error
@@ -103,7 +103,7 @@ func (d *doctor) examine(ctx context.Context) error {
 	case *redis.Client:
 		err = look(ctx, rdb)
 	default:
-		err = fmt.Errorf("nobody knows how to look at a %T", rdb)
+		err = fmt.Errorf("cannot examine a %T", rdb)
 	}
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (d *doctor) locks(ctx context.Context) {
 		f.Result, f.Found, f.Advice = wrong, trimName(err), advice(err)
 	case took > time.Second/2:
 		f.Result, f.Found = warning, fmt.Sprintf("handed over after %v", took)
-		f.Advice = "the waiter was not woken, but asked by itself: see messages"
+		f.Advice = "the waiter was not woken, but polled: see messages"
 	default:
 		f.Found = fmt.Sprintf("taken, and handed over in %v", took)
 	}

@@ -167,7 +167,7 @@ func TestDoctorNamesAClockThatSteps(t *testing.T) {
 		found, status := w.doctor("-watch", "2")
 		<-moved
 		f := found["clock"]
-		if status != exitFailed || f.Result != wrong || !strings.Contains(f.Found, "it steps: by ") {
+		if status != exitFailed || f.Result != wrong || !strings.Contains(f.Found, "the clock stepped by ") {
 			t.Errorf("a step of %v: status %d, %+v", by, status, f)
 		}
 		move(0)

@@ -62,7 +62,7 @@ func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, e
 	case errors.Is(err, relock.ErrUnspent):
 		return status, nil
 	}
-	return 0, fmt.Errorf("not run: %w", err)
+	return 0, fmt.Errorf("the command did not run: %w", err)
 }
 
 // sayWhy reports why the command does not run.
@@ -72,10 +72,10 @@ func (j *job) sayWhy(ctx context.Context, l *link) {
 	info, _ := l.locks.NewLock(j.name).Info(ctx)
 	switch {
 	case len(info.Holders) > 0:
-		j.note("%q is not run: it is running, %s", j.name, whoHas(info))
+		j.note("skipped %q: it is still running, %s", j.name, whoHas(info))
 	case info.Resting > 0:
-		j.note("%q is not run: it has been run in this interval, which ends in %v", j.name, info.Resting.Round(time.Second))
+		j.note("skipped %q: it has already run in this interval, which ends in %v", j.name, info.Resting.Round(time.Second))
 	default:
-		j.note("%q is not run: it has been run in this interval", j.name)
+		j.note("skipped %q: it has already run in this interval", j.name)
 	}
 }

@@ -95,8 +95,8 @@ func wrapped(text string, width int) (lines []string) {
 
 // flags declares the flags of every verb.
 func (t *tool) flags(fs *flags) {
-	fs.BoolVar(&t.quiet, "q", t.quiet, "say nothing that the exit status says too")
-	fs.BoolVar(&t.json, "json", t.json, "one object in JSON a line; docs/operations.md has their form")
+	fs.BoolVar(&t.quiet, "q", t.quiet, "suppress output that only repeats the exit status")
+	fs.BoolVar(&t.json, "json", t.json, "print one JSON object per line; docs/operations.md describes them")
 }
 
 // divide reads flags and up to names other arguments, in any order. The next argument and everything after it
@@ -187,7 +187,7 @@ func (s *span) Set(text string) error {
 		d, err = time.Duration(math.Round(n*float64(time.Second))), nil
 	}
 	if err != nil {
-		return errors.New("want 90s, 1m30s, or seconds as in 90")
+		return errors.New("must be a duration such as 90s or 1m30s, or seconds such as 90")
 	}
 	*s = span(d)
 	return nil
@@ -208,7 +208,7 @@ func (p *positive) Set(text string) error {
 	if err := (*span)(p).Set(text); err != nil || *p > 0 {
 		return err
 	}
-	return errors.New("want more than zero")
+	return errors.New("must be more than zero")
 }
 
 // positiveVar is spanVar, but refuses zero.
@@ -221,7 +221,7 @@ func positiveVar(fs *flags, d *time.Duration, name string, value time.Duration, 
 func textVar(fs *flags, p *string, name, usage string) {
 	fs.Func(name, usage, func(text string) error {
 		if *p = text; text == "" {
-			return errors.New("it is empty")
+			return errors.New("must not be empty")
 		}
 		return nil
 	})
@@ -243,7 +243,7 @@ func (n bounded) String() string {
 func (n bounded) Set(text string) (err error) {
 	*n.n, err = strconv.Atoi(text)
 	if err != nil || *n.n < n.least || *n.n > n.most {
-		return fmt.Errorf("want a number from %d to %d", n.least, n.most)
+		return fmt.Errorf("must be a number from %d to %d", n.least, n.most)
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (p *patience) flag(fs *flags, name, usage string) {
 			return err
 		}
 		if s < 0 {
-			return errors.New("less than nothing")
+			return errors.New("must not be negative")
 		}
 		p.wait, p.bounded = time.Duration(s), true
 		return nil
@@ -290,7 +290,7 @@ func common(args []string, env []string) ([]string, error) {
 		return nil, err
 	}
 	if len(words) > 0 || len(rest) == 0 {
-		return nil, fmt.Errorf("there is no command in %q; see relock help", args)
+		return nil, fmt.Errorf("no command in %q; see relock help", args)
 	}
 	before := args[:len(args)-len(rest)]
 	return append(append([]string{rest[0]}, before...), rest[1:]...), nil

@@ -97,17 +97,17 @@ func TestASkippedRunSaysWhy(t *testing.T) {
 	skipped := func(args ...string) (status int, out, complaint string) {
 		return w.relock(append(append([]string{"run", "-every", "8000h"}, args...), "x", "echo", "ran")...)
 	}
-	skip(0, `relock: "x" is not run: it is running, held by "nightly" for \d+s\n`)
+	skip(0, `relock: skipped "x": it is still running, held by "nightly" for \d+s\n`)
 	held.signal(syscall.SIGTERM)
 	held.wantStatus(exitSignal + int(syscall.SIGTERM))
-	skip(0, `relock: "x" is not run: it has been run in this interval, which ends in \d+h\d+m\d+s\n`)
+	skip(0, `relock: skipped "x": it has already run in this interval, which ends in \d+h\d+m\d+s\n`)
 	if status, out, complaint := skipped("-skipped", "9"); status != 9 || out != "" || complaint == "" {
 		t.Errorf("-skipped: status %d, %q, complaint %q", status, out, complaint)
 	}
 	if status, out, complaint := skipped("-q"); status != 0 || out != "" || complaint != "" {
 		t.Errorf("-q: status %d, %q, complaint %q", status, out, complaint)
 	}
-	if _, _, complaint := skipped("-json"); !strings.HasPrefix(complaint, `{"note":"\"x\" is not run: `) {
+	if _, _, complaint := skipped("-json"); !strings.HasPrefix(complaint, `{"note":"skipped \"x\": `) {
 		t.Errorf("-json: complaint %q", complaint)
 	}
 }
@@ -128,7 +128,7 @@ func TestAWaitThatEndsSaysWhoHolds(t *testing.T) {
 	held.signal(syscall.SIGTERM)
 	held.wantStatus(exitSignal + int(syscall.SIGTERM))
 	for _, args := range []string{"run -wait 0 x true", "wait -wait 0 x"} {
-		if _, _, complaint := w.relock(strings.Fields(args)...); !strings.Contains(complaint, "taken by nobody for another ") || strings.Contains(complaint, "held") {
+		if _, _, complaint := w.relock(strings.Fields(args)...); !strings.Contains(complaint, "taken for another ") || strings.Contains(complaint, "held") {
 			t.Errorf("%s: complaint %q", args, complaint)
 		}
 	}
@@ -257,7 +257,7 @@ func TestSignalEndsTheLastWaitForASilentRedis(t *testing.T) {
 		}
 		p.signal(syscall.SIGTERM)
 		p.wantStatus(3)
-		if got := p.complain.String(); !strings.Contains(got, "closed") || !strings.Contains(got, "its lease ends it") {
+		if got := p.complain.String(); !strings.Contains(got, "closed") || !strings.Contains(got, "the hold ends with its lease") {
 			t.Errorf("%q: complaint %q, want that the release was cut short", flags, got)
 		}
 	}

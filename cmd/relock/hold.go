@@ -15,14 +15,14 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const holdAbout = `It says when it holds, and holds until TERM, INT, HUP, QUIT, USR1 or USR2, or for as
-long as -for says.
+const holdAbout = `Prints a line when it has acquired the lock. Releases the lock on TERM, INT, HUP, QUIT,
+USR1 or USR2, or after -for.
 `
 
-const holdAfter = `Exit status: 0 released; 128+n when signal n ended the wait; 64 usage, or NAME is held
-by a run that this is a part of, or read by the -owner that is to write; 69 Redis
-cannot be reached or refuses, also to release it, or NAME is in use as another kind
-of lock; 75 not acquired within -wait; 76 the lock was lost.
+const holdAfter = `Exit status: 0 released; 128+n if signal n ended the wait; 64 wrong usage, or an outer
+relock run holds NAME, or this -owner holds NAME for reading and asks to write; 69 Redis
+cannot be reached or refuses, even at the release, or NAME is in use as another kind of
+lock; 75 not acquired within -wait; 76 the lock was lost.
 `
 
 // A heldForm is the JSON that hold prints when it holds, and when it has released.
@@ -35,12 +35,12 @@ type heldForm struct {
 func (t *tool) hold(fs *flags) action {
 	j := &job{tool: t}
 	var long patience
-	long.flag(fs, "for", "D: release after that long (default: hold until a signal comes)")
+	long.flag(fs, "for", "D: release the lock after D (default: on a signal)")
 	j.lockFlags(fs)
 	j.server.flags(fs, t.env)
 	return func(ctx context.Context, words, more []string) int {
 		if words = append(words, more...); len(words) != 1 {
-			return t.fail(usageError{fmt.Errorf("want one NAME: %s; a command is for relock run", cmp.Or(quotedAll(words), "there is none"))})
+			return t.fail(usageError{fmt.Errorf("want one NAME, not %s; to run a command, use relock run", cmp.Or(quotedAll(words), "none"))})
 		}
 		j.name = words[0]
 		if err := j.consistent(); err != nil {
@@ -92,12 +92,12 @@ func (p *patience) keep(ctx context.Context, hold *relock.Hold, signals <-chan o
 	return hold.Err()
 }
 
-const waitAbout = `It takes nothing, and stands in no queue: it asks five times a second. Whoever waits
-there may have the lock when this command ends.
+const waitAbout = `Checks five times a second, and does not join the queue. When this command ends, a waiter
+may already hold the lock.
 `
 
-const waitAfter = `Exit status: 0 it is free; 75 somebody holds it still, or it rests; 128+n when
-signal n ended the wait; 64 usage; 69 Redis cannot be reached or refuses.
+const waitAfter = `Exit status: 0 the lock is free; 75 it is still held or resting; 128+n if signal n ended
+the wait; 64 wrong usage; 69 Redis cannot be reached or refuses.
 `
 
 // freeEvery is how often wait asks Redis.
@@ -111,7 +111,7 @@ type freeForm struct {
 
 func (t *tool) waitFree(fs *flags) action {
 	var p patience
-	p.flag(fs, "wait", "D: give up after that long; 0: ask once (default: wait for ever)")
+	p.flag(fs, "wait", "D: give up after D; 0 checks once (default: wait forever)")
 	asks := t.inspectWithin(fs, &p, func(ctx context.Context, l *relock.Lock) error {
 		began := time.Now()
 		info, err := p.awaitFree(ctx, l)

@@ -148,7 +148,7 @@ func TestAHoldWhoseReleaseIsNotConfirmedDoesNotSayReleased(t *testing.T) {
 	rest := p.wantEnd()
 	p.wantStatus(exitUnavailable)
 	srv.SetError("")
-	if complaint := p.complain.String(); len(rest) > 0 || !strings.HasPrefix(complaint, "relock: ") || !strings.Contains(complaint, "its lease ends it") {
+	if complaint := p.complain.String(); len(rest) > 0 || !strings.HasPrefix(complaint, "relock: ") || !strings.Contains(complaint, "the hold ends with its lease") {
 		t.Errorf("it says %q, complaint %q", rest, complaint)
 	}
 }
@@ -170,7 +170,7 @@ func TestAProgramThatEndsDoesNotSayThatItGoesOnTrying(t *testing.T) {
 	}
 	fallSilent(t, m)()
 	err = hold.Release()
-	if got := trimName(unreleased{err}); !errors.Is(err, relock.ErrUnconfirmed) || strings.Contains(got, "trying") || !strings.HasSuffix(got, "; its lease ends it") {
+	if got := trimName(unreleased{err}); !errors.Is(err, relock.ErrUnconfirmed) || strings.Contains(got, "trying") || !strings.HasSuffix(got, "; the hold ends with its lease") {
 		t.Errorf("%q of %v, want what is so once the program has ended", got, err)
 	}
 }

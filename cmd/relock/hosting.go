@@ -21,14 +21,14 @@ import (
 // The doctor's advice about servers that refuse something, as hosted servers do. docs/servers.md has the same
 // list.
 const (
-	adviceSharded  = "use the option ShardedPubSub, which is -sharded here"
-	advicePlain    = "leave out the option ShardedPubSub, which is -sharded here"
+	adviceSharded  = "use the option ShardedPubSub (here -sharded)"
+	advicePlain    = "leave out the option ShardedPubSub (here -sharded)"
 	adviceListed   = "docs/operations.md lists the permissions that locks need"
-	adviceDatabase = "use database 0; KeyPrefix, which is -prefix here, keeps applications apart"
-	adviceTLS      = "use a URL that begins with rediss, and in Go TLSConfig"
-	advicePrimary  = "it takes no locks: connect to the primary"
-	adviceEviction = "ask the hoster for maxmemory-policy, which must be noeviction, or grant +info"
-	adviceKept     = "ask the hoster whether a restart keeps what was written, or grant +config|get"
+	adviceDatabase = "use database 0; keep applications apart with KeyPrefix (here -prefix)"
+	adviceTLS      = "use a URL that begins with rediss; in Go, set TLSConfig"
+	advicePrimary  = "no lock can be taken here: connect to the primary"
+	adviceEviction = "ask the provider whether maxmemory-policy is noeviction, or grant +info"
+	adviceKept     = "ask the provider whether data survives a restart, or grant +config|get"
 )
 
 // advice returns what helps against an error of a lock.
@@ -60,7 +60,7 @@ func (d *doctor) unreachable(ctx context.Context, failed error) bool {
 		f.Check, f.Advice = "database", adviceDatabase
 		f.Found = fmt.Sprintf("database %d is refused: %v", o.DB, errors.Unwrap(failed))
 	case o.TLSConfig == nil && hungUp(failed) && takesTLS(ctx, o):
-		f.Check, f.Found, f.Advice = "connection", "the server takes TLS only", adviceTLS
+		f.Check, f.Found, f.Advice = "connection", "the server accepts only TLS", adviceTLS
 	default:
 		return false
 	}
@@ -125,7 +125,7 @@ func (c *checkup) commands(ctx context.Context) {
 		}
 	}
 	if len(refused) > 0 {
-		c.add("commands", fine, "refused: "+strings.Join(refused, ", "), "locks do without them")
+		c.add("commands", fine, "refused: "+strings.Join(refused, ", "), "locks do not need them")
 	}
 }
 
@@ -212,7 +212,7 @@ func (d *doctor) messages(ctx context.Context) {
 	switch {
 	case e.deaf:
 		f.Found = "cannot subscribe to " + channel + ": " + e.err.Error()
-		f.Advice = "the user needs +subscribe and the channels &" + d.at.prefix + ":*; without, waiters are not woken"
+		f.Advice = "the user needs +subscribe and the channels &" + d.at.prefix + ":*; otherwise waiters are not woken"
 		if d.at.sharded {
 			f.Advice = strings.Replace(f.Advice, "+subscribe", "+ssubscribe", 1)
 		}
@@ -220,16 +220,16 @@ func (d *doctor) messages(ctx context.Context) {
 	case e.err != nil:
 		f.Found, f.Advice = e.err.Error(), adviceListed
 	case e.refused != "":
-		f.Found, f.Advice = "a script may not publish to "+channel+": "+e.refused, adviceListed
+		f.Found, f.Advice = "a script cannot publish to "+channel+": "+e.refused, adviceListed
 		d.otherWay(ctx, &f)
 	case !e.heard:
-		f.Found = fmt.Sprintf("what a script publishes is not heard (NUMSUB %d)", e.seen)
-		f.Advice = "waiters are not woken, and ask once a second: is there a proxy between several servers?"
+		f.Found = fmt.Sprintf("a message from a script does not arrive (NUMSUB %d)", e.seen)
+		f.Advice = "waiters are not woken, and poll once a second: is there a proxy in front of several servers?"
 	case e.seen == 0 && !clustered:
-		f.Found = "a script does not see who is subscribed (NUMSUB 0)"
-		f.Advice = "locks are right here, but the next waits for the lease of a waiter that died: is there a proxy between several servers?"
+		f.Found = "a script does not see subscribers (NUMSUB 0)"
+		f.Advice = "locks are correct, but the lease of a dead waiter delays the next: is there a proxy in front of several servers?"
 	default:
-		f.Result, f.Found = fine, "what a script publishes arrives"
+		f.Result, f.Found = fine, "messages from scripts arrive"
 	}
 }
 

@@ -32,10 +32,10 @@ func TestDoctorNamesWhatAHosterRefuses(t *testing.T) {
 		},
 		"no management": {
 			refuses: redistest.Hosting{Refuses: []string{"config", "info", "client", "cluster"}},
-			check:   "commands", result: fine, found: "CONFIG, INFO, CLIENT, CLUSTER", advice: "do without",
+			check:   "commands", result: fine, found: "CONFIG, INFO, CLIENT, CLUSTER", advice: "do not need",
 		},
 		"no management, eviction": {refuses: redistest.Hosting{Refuses: []string{"config", "info"}}, check: "eviction", result: unknown, found: "info", advice: "noeviction"},
-		"no script load":          {refuses: redistest.Hosting{Refuses: []string{"script|load"}}, check: "commands", result: fine, found: "SCRIPT LOAD", advice: "do without"},
+		"no script load":          {refuses: redistest.Hosting{Refuses: []string{"script|load"}}, check: "commands", result: fine, found: "SCRIPT LOAD", advice: "do not need"},
 		"nobody is counted":       {refuses: redistest.Hosting{Uncounted: true}, status: exitFailed, check: "messages", result: wrong, found: "NUMSUB 0", advice: "proxy"},
 		"no hello":                {refuses: redistest.Hosting{Refuses: []string{"hello"}}, check: "version", result: fine},
 		"no hello, no info":       {refuses: redistest.Hosting{Refuses: []string{"hello", "info"}}, check: "version", result: unknown, found: "hello", advice: "RESP2"},
@@ -57,7 +57,7 @@ func TestDoctorNamesWhatAHosterRefuses(t *testing.T) {
 }
 
 func TestDoctorNamesAServerThatTakesTLSOnly(t *testing.T) {
-	worldAt(t, "redis://"+redistest.StartTLS(t).TLSAddr()).wantWrong("connection", "TLS only")
+	worldAt(t, "redis://"+redistest.StartTLS(t).TLSAddr()).wantWrong("connection", "only TLS")
 }
 
 // A command waits, and is woken, behind a proxy that lets scripts publish only in the slot of

@@ -16,8 +16,8 @@ import (
 	"github.com/relock-go/relock/internal/seam"
 )
 
-const infoAbout = `A holder is shown with how long it has held, and by whom: its label, which is the host and
-the process by default, or what run's -label says.
+const infoAbout = `Shows how long each holder has held the lock, and its label: the text of -label, or host and
+process by default.
 `
 
 func (t *tool) info(fs *flags) action {
@@ -38,7 +38,7 @@ func (t *tool) info(fs *flags) action {
 func (t *tool) print(name string, info relock.Info) {
 	switch {
 	case info.Resting > 0:
-		t.say("%s is taken by nobody for another %v\n", name, info.Resting.Round(time.Millisecond))
+		t.say("%s is taken for another %v (no holder)\n", name, info.Resting.Round(time.Millisecond))
 	case len(info.Holders) == 0:
 		t.say("%s is free\n", name)
 	}
@@ -72,7 +72,7 @@ func describe(kind string, h relock.Holder) string {
 	if h.Weight > 0 {
 		permits = fmt.Sprintf(", permits %d", h.Weight)
 	}
-	return fmt.Sprintf("%q: %sholds %d%s, token %d, lease %v, for %v%s", h.Owner, mode, h.Holds, permits, h.Token,
+	return fmt.Sprintf("%q: %sholds %d%s, token %d, lease %v, held for %v%s", h.Owner, mode, h.Holds, permits, h.Token,
 		h.TTL.Round(time.Millisecond), h.Held.Round(time.Millisecond), whose(h))
 }
 
@@ -82,7 +82,7 @@ func whose(h relock.Holder) string {
 	case h.Detached:
 		return " by a ticket that nobody has resumed"
 	case h.Sticky:
-		return by(h.Label) + ", held or kept (sticky)"
+		return by(h.Label) + " (sticky: may be idle)"
 	}
 	return by(h.Label)
 }
@@ -129,31 +129,31 @@ func (t *tool) waiters(fs *flags) action {
 	})
 }
 
-const unlockAbout = `The holder is told, but may work on for a moment beside the next one. This is for an
-operator who knows that the holder is gone or must stop. If nobody holds the lock,
+const unlockAbout = `relock tells the holder, but the holder may go on working for a moment while the next one
+holds the lock. Use this only if the holder is gone or must stop. If the lock is free,
 nothing happens, and the exit status is 0.
 
-With -token or -owner, or both, it ends the grant of that holder alone, as info has
-shown it. Other readers, other runs of a semaphore, and a holder that came later keep
-theirs. If that holder does not hold the lock any more, nothing happens.
+With -token or -owner, or both, relock ends only the grant of that holder, as info shows it.
+Other readers, other runs of a semaphore and later holders keep their grants. If that
+holder no longer holds the lock, nothing happens.
 `
 
-var errForce = usageError{errors.New("unlock takes the lock away from its holder: say -force if that is meant")}
+var errForce = usageError{errors.New("unlock takes the lock from its holder: add -force to confirm")}
 
 func (t *tool) unlock(fs *flags) action {
 	var force bool
 	var which relock.Holder
-	fs.BoolVar(&force, "force", false, "says that this is meant")
-	fs.Func("token", "N: only the holder with this token", func(s string) (err error) {
+	fs.BoolVar(&force, "force", false, "confirm the unlock")
+	fs.Func("token", "N: only the holder with token N", func(s string) (err error) {
 		which.Token, err = strconv.ParseInt(s, 10, 64)
 		if err != nil || which.Token < 1 {
-			return errors.New("want the token that info shows")
+			return errors.New("must be a token that relock info shows")
 		}
 		return nil
 	})
-	fs.Func("owner", "ID: only the holder of this owner", func(s string) error {
+	fs.Func("owner", "ID: only the holder with owner ID", func(s string) error {
 		if which.Owner = s; s == "" {
-			return errors.New("want the owner that info shows")
+			return errors.New("must be an owner that relock info shows")
 		}
 		return nil
 	})
@@ -193,7 +193,7 @@ func (t *tool) unlockHolder(ctx context.Context, l *relock.Lock, which relock.Ho
 			ended.Holders = append(ended.Holders, h)
 		}
 	}
-	t.removed(ended, "that holder does not hold it, nothing was changed")
+	t.removed(ended, "that holder does not hold the lock; nothing was changed")
 	return nil
 }
 
@@ -204,7 +204,7 @@ func (t *tool) removed(ended relock.Info, nothing string) {
 		t.tell(t.out, removedForm{ended.Name, holdersForm(ended.Kind, ended.Holders), ms(ended.Resting)})
 	case t.quiet:
 	case ended.Resting > 0:
-		t.say("%s: nobody held it; the rest of %v for which it was taken has been ended, and it is free\n", ended.Name, ended.Resting.Round(time.Millisecond))
+		t.say("%s: nobody held it; it was taken for another %v, and is now free\n", ended.Name, ended.Resting.Round(time.Millisecond))
 	case len(ended.Holders) == 0:
 		t.say("%s: %s\n", ended.Name, nothing)
 	}
@@ -227,7 +227,7 @@ func (t *tool) inspectWithin(fs *flags, p *patience, fn func(context.Context, *r
 	s.flags(fs, t.env)
 	return func(ctx context.Context, words, more []string) int {
 		if words = append(words, more...); len(words) != 1 {
-			return t.fail(usageError{fmt.Errorf("want one NAME: %s", cmp.Or(quotedAll(words), "there is none"))})
+			return t.fail(usageError{fmt.Errorf("want one NAME, not %s", cmp.Or(quotedAll(words), "none"))})
 		}
 		s.patience = p.first()
 		l, err := s.connect(ctx)

@@ -43,7 +43,7 @@ func TestLabelsAreShown(t *testing.T) {
 	waits := w.start("run", "x", "--", "true")
 	w.waitForQueue("x", 1)
 	status, out, _ := w.relock("info", "x")
-	if line, _, _ := strings.Cut(out, "\n"); status != 0 || !regexp.MustCompile(`, for \d\S*s by "nightly report"$`).MatchString(line) {
+	if line, _, _ := strings.Cut(out, "\n"); status != 0 || !regexp.MustCompile(`, held for \d\S*s by "nightly report"$`).MatchString(line) {
 		t.Errorf("info: status %d, %q", status, out)
 	}
 	host, err := os.Hostname()
@@ -190,7 +190,7 @@ func TestUnlockOfOneHolderLeavesTheOthers(t *testing.T) {
 			for n := range 2 {
 				want := `x: removed "two": reading, holds 1, token ` + strconv.FormatInt(two.Token(), 10) + ","
 				if n == 1 {
-					want = "x: that holder does not hold it, nothing was changed\n"
+					want = "x: that holder does not hold the lock; nothing was changed\n"
 				}
 				if status, out, _ := w.relock("unlock", "-force", by, value, "x"); status != 0 || !strings.HasPrefix(out, want) {
 					t.Errorf("status %d, %q, want %q...", status, out, want)

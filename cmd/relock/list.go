@@ -25,13 +25,13 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const lsAbout = `Those that are held, waited for or resting, or on whose conditions somebody waits, and whose
-names begin with PREFIX, by their names. It looks at every key that the servers have: the user
-needs +scan besides what locks need.
+const lsAbout = `Lists the locks whose names begin with PREFIX: held, waited for, resting, or with waiters on
+a condition. The list is sorted by name. ls scans all keys of the servers, so the user needs
++scan in addition to the permissions for locks.
 `
 
-const lsAfter = `Exit status: 0; 64 usage; 69 Redis, or one server of a Cluster, cannot be reached or
-refuses: what the others have is shown.
+const lsAfter = `Exit status: 0; 64 wrong usage; 69 Redis, or one server of a Cluster, cannot be reached or
+refuses: ls still lists the locks of the other servers.
 `
 
 func (t *tool) ls(fs *flags) action {
@@ -62,7 +62,7 @@ func (t *tool) list(fs *flags, fn func(context.Context, *link, string) error) ac
 	s.flags(fs, t.env)
 	return func(ctx context.Context, words, more []string) int {
 		if words = append(words, more...); len(words) > 1 {
-			return t.fail(usageError{fmt.Errorf("want one PREFIX at most, not %q", words)})
+			return t.fail(usageError{fmt.Errorf("want at most one PREFIX, not %q", words)})
 		}
 		l, err := s.connect(ctx)
 		if err != nil {
@@ -119,7 +119,7 @@ func holding(info relock.Info) string {
 		return fmt.Sprintf("nobody\t-\t%v", info.Resting.Round(time.Second))
 	}
 	if len(info.Holders) == 0 && info.CondWaiters > 0 {
-		return fmt.Sprintf("nobody (%d on conditions)\t-\t-", info.CondWaiters)
+		return fmt.Sprintf("nobody (%d waiting on conditions)\t-\t-", info.CondWaiters)
 	}
 	if len(info.Holders) == 0 {
 		return "-\t-\t-"
@@ -153,11 +153,11 @@ func shown(text string) string {
 	return text
 }
 
-const topAbout = `Ends with Ctrl-C. After a look it rests for at least nineteen times as long as the look
-took, so that it costs the servers no more than a twentieth of their time.
+const topAbout = `Refreshes until Ctrl-C. After each look, top pauses for at least nineteen times as long as
+the look took, so it uses at most a twentieth of the servers' time.
 `
 
-const topAfter = `Exit status: 0; 64 usage; 69 Redis cannot be reached or refuses.
+const topAfter = `Exit status: 0; 64 wrong usage; 69 Redis cannot be reached or refuses.
 `
 
 // A topForm is the JSON of one look.
@@ -169,9 +169,9 @@ type topForm struct {
 
 func (t *tool) top(fs *flags) action {
 	var every time.Duration
-	positiveVar(fs, &every, "every", time.Second, "D: how often to look (default 1s)")
+	positiveVar(fs, &every, "every", time.Second, "D: how often to refresh (default 1s)")
 	var looks int
-	fs.Var(bounded{&looks, 1, math.MaxInt}, "looks", "N: end after so many (default: go on)")
+	fs.Var(bounded{&looks, 1, math.MaxInt}, "looks", "N: stop after N looks (default: run until Ctrl-C)")
 	looksOn := t.list(fs, func(ctx context.Context, l *link, prefix string) error {
 		for n := 1; ; n++ {
 			began := time.Now()
@@ -236,7 +236,7 @@ func (t *tool) draw(at time.Time, took time.Duration, locks []relock.Info) {
 		locks = locks[:min(len(locks), max(0, rows-4))]
 		text.WriteString("\x1b[H\x1b[2J")
 	}
-	fmt.Fprintf(text, "%s  %d %s, %d held, %d waiting; looked for %v\n\n",
+	fmt.Fprintf(text, "%s  %d %s, %d held, %d waiting; read in %v\n\n",
 		at.Format(time.TimeOnly), all, plural(all, "lock"), held, waiting, took.Round(time.Millisecond))
 	table(text, locks, live)
 	t.say("%s", text)

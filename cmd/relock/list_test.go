@@ -55,7 +55,7 @@ func TestLsAndInfoShowWaitersOnConditions(t *testing.T) {
 	for w.info("x").CondWaiters == 0 && t.Context().Err() == nil {
 		runtime.Gosched()
 	}
-	if _, out, _ := w.relock("ls"); !regexp.MustCompile(`\nx +plain +nobody \(1 on conditions\) +- +- +0\n$`).MatchString(out) {
+	if _, out, _ := w.relock("ls"); !regexp.MustCompile(`\nx +plain +nobody \(1 waiting on conditions\) +- +- +0\n$`).MatchString(out) {
 		t.Errorf("ls: %q", out)
 	}
 	if _, out, _ := w.relock("info", "x"); out != "x is free\nkind: plain\n0 waiting\n1 waiting on conditions\n" {
@@ -134,7 +134,7 @@ func TestTheCommandShowsAStickyHolderAsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, out, _ := w.relock("info", "x"); !strings.Contains(out, ", held or kept (sticky)") {
+	if _, out, _ := w.relock("info", "x"); !strings.Contains(out, " (sticky: may be idle)") {
 		t.Errorf("info says %q", out)
 	}
 	if _, out, _ := w.relock("ls"); !strings.Contains(out, " (sticky)  ") {

@@ -19,24 +19,24 @@ import (
 
 // lockFlags declares the flags of a lock, which run and hold share.
 func (j *job) lockFlags(fs *flags) {
-	j.patience.flag(fs, "wait", "D: give up after that long, with status 75 if the lock was taken, and 69 if Redis did not answer; 0: one attempt (default: wait for ever). D is 90s, 1m30s, or seconds without a unit")
-	spanVar(fs, &j.ttl, "ttl", 30*time.Second, "D: the lease: how long the lock outlives a machine that dies (default 30s)")
-	textVar(fs, &j.owner, "owner", "ID: named owner: runs with the same one do not exclude each other")
-	fs.Func("label", "TEXT: who this run is, for people: what info and waiters show (default host:pid)", func(s string) error {
+	j.patience.flag(fs, "wait", "D: give up after D, with status 75 if the lock was taken, or 69 if Redis did not answer; 0 tries once (default: wait forever). D is 90s, 1m30s, or seconds without a unit")
+	spanVar(fs, &j.ttl, "ttl", 30*time.Second, "D: lease: how long the lock stays taken after its machine dies (default 30s)")
+	textVar(fs, &j.owner, "owner", "ID: name the owner: runs with the same owner do not exclude each other")
+	fs.Func("label", "TEXT: label that info and waiters show for this run (default host:pid)", func(s string) error {
 		j.about, j.label = append(j.about, relock.Label(s)), s
 		return nil
 	})
-	fs.BoolVar(&j.fair, "fair", false, "let runs in strictly in the order in which they came")
-	fs.BoolVar(&j.read, "read", false, "share a read/write lock with the other readers")
-	fs.BoolVar(&j.write, "write", false, "take a read/write lock for writing: no reader, no other writer")
-	fs.Func("n", "N: a semaphore: up to N runs of NAME at a time, in the order in which they came. Runs may name different numbers: each compares with its own", func(s string) (err error) {
+	fs.BoolVar(&j.fair, "fair", false, "grant the lock strictly in order of arrival")
+	fs.BoolVar(&j.read, "read", false, "take a read/write lock for reading, shared with other readers")
+	fs.BoolVar(&j.write, "write", false, "take a read/write lock for writing: excludes readers and other writers")
+	fs.Func("n", "N: make NAME a semaphore: up to N runs at a time, in order of arrival. N can differ between runs: each run applies its own", func(s string) (err error) {
 		j.runs, err = strconv.Atoi(s)
-		if err == nil && j.runs < 1 {
-			err = errors.New("less than one")
+		if err != nil || j.runs < 1 {
+			err = errors.New("must be a number of at least 1")
 		}
 		return err
 	})
-	spanVar(fs, &j.atLeast, "at-least", 0, "D: keep NAME taken until D after it was acquired, by nobody once it is released")
+	spanVar(fs, &j.atLeast, "at-least", 0, "D: keep NAME taken for D after the grant, even if the lock is released sooner")
 }
 
 // consistent returns an error if the lock's flags exclude each other.
@@ -45,7 +45,7 @@ func (j *job) consistent() error {
 		return errors.New("-read and -write exclude each other")
 	}
 	if j.runs > 0 && (j.read || j.write) {
-		return errors.New("-n is for a semaphore, -read and -write are for a read/write lock")
+		return errors.New("-n cannot be combined with -read or -write")
 	}
 	j.server.patience = j.patience.first()
 	return nil
@@ -139,7 +139,7 @@ func (j *job) sayWait(ctx context.Context, lock *relock.Lock) error {
 		return err
 	}
 	if trouble := j.trouble.recent(); trouble != nil {
-		j.note("waiting for %q, %s; the latest request for it failed: %s", j.name, whoHas(info), trimName(trouble))
+		j.note("waiting for %q, %s; the latest request failed: %s", j.name, whoHas(info), trimName(trouble))
 		return nil
 	}
 	waiters, err := lock.Waiters(ctx)
@@ -167,7 +167,7 @@ func whoHas(info relock.Info) string {
 		}
 		return by
 	case info.Resting > 0:
-		return fmt.Sprintf("taken by nobody for another %v", info.Resting.Round(time.Second))
+		return fmt.Sprintf("taken for another %v (no holder)", info.Resting.Round(time.Second))
 	}
 	return "free"
 }

@@ -1,46 +1,46 @@
 //go:build unix
 
-// Command relock runs commands under a distributed lock, shows who holds one,
+// Command relock runs commands under a distributed lock, shows who holds a lock,
 // and demonstrates the library.
 //
-//	relock demo [flags]                      processes that contend, crash, pause and share; needs no Redis
-//	relock doctor [flags]                    whether this Redis is fit for locks
+//	relock demo [flags]                      show processes that contend, crash, pause and share; needs no Redis
+//	relock doctor [flags]                    check whether this Redis is fit for locks
 //	relock run [flags] NAME command ...      run a command while holding the lock NAME
 //	relock hold [flags] NAME                 hold the lock without a command
-//	relock wait [flags] NAME                 wait until nobody holds the lock
-//	relock ls [flags] [PREFIX]               the locks that are in use
-//	relock top [flags] [PREFIX]              the same, again and again, the longest queues first
-//	relock info [flags] NAME                 who holds the lock, of which kind it is, and how many wait
-//	relock waiters [flags] NAME              who waits for it, for what, in order
-//	relock unlock -force [flags] NAME        take the lock from whoever holds it, or from one holder
-//	relock serve [flags]                     a page for browsers with all locks, who holds them and who waits
-//	relock completion bash|zsh|fish          what makes a shell complete relock's arguments
-//	relock man                               this help as a page for man
-//	relock version                           the version of this program
-//	relock help [COMMAND]                    these lines, or what a command does and takes
+//	relock wait [flags] NAME                 wait until the lock is free, without taking it
+//	relock ls [flags] [PREFIX]               list the locks in use
+//	relock top [flags] [PREFIX]              list the locks in use, refreshed, longest queues first
+//	relock info [flags] NAME                 show who holds the lock, its kind, and how many wait
+//	relock waiters [flags] NAME              list the waiters for the lock, in order, with their modes
+//	relock unlock -force [flags] NAME        take the lock from all its holders, or from one
+//	relock serve [flags]                     serve a web page with all locks, their holders and waiters
+//	relock completion bash|zsh|fish          print a script that completes relock's arguments in a shell
+//	relock man                               print this help as a man page
+//	relock version                           print the version of this program
+//	relock help [COMMAND]                    print this list, or the help of one command
 //
-// Redis is found by -redis, else by the variable REDIS_URL, else at
-// redis://127.0.0.1:6379. A name is one kind of lock at a time: plain, or what
-// run's -fair, -n, and -read or -write, make it. A password belongs in REDIS_URL: everybody on the
-// machine can see arguments.
+// The URL of Redis comes from -redis, else from the variable REDIS_URL, else it is
+// redis://127.0.0.1:6379. A name is one kind of lock at a time: plain, unless
+// -fair, -n, -read or -write select another. Put a password in REDIS_URL: other
+// users of the machine can see arguments.
 //
 // # Exit status
 //
-// That of the command that run ran, 128+n when signal n ended it, or one of
-// relock's own, in the manner of sysexits.h and of the shell:
+// relock run exits with the status of its command, or with 128+n if signal n
+// ended it. relock's own statuses follow sysexits.h and the shell:
 //
 //	1    a check of the demo failed, or the doctor found something wrong
 //	64   usage: the arguments are wrong
-//	69   Redis cannot be reached, or refuses, or the name is in use as another kind
-//	     of lock; the command was not started
-//	74   what it says could not be written, as to a full disk; all else was done
-//	75   not acquired within -wait; the command was not started, try again later
-//	76   the lock was lost before the command ended, which was stopped
+//	69   Redis cannot be reached or refuses, or NAME is in use as another kind of
+//	     lock; run did not start its command
+//	74   output could not be written, for example to a full disk; everything else was done
+//	75   the lock was not acquired within -wait; the command was not started; try again later
+//	76   the lock was lost before the command ended; relock stopped the command
 //	126  the command was found, but could not be started
 //	127  the command was not found
 //
-// A command that returns one of these itself cannot be told apart by the status;
-// relock's own come with a line on standard error.
+// A command may itself exit with one of these statuses. With its own, relock also
+// prints a line on standard error.
 package main
 
 import (
@@ -113,7 +113,7 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	v, known := verbOf(name)
 	if !known {
 		t.json = wantsJSON(given)
-		return t.fail(usageError{fmt.Errorf("there is no command %q; see relock help", name)})
+		return t.fail(usageError{fmt.Errorf("unknown command %q; see relock help", name)})
 	}
 	return t.written(v.do(ctx, t, args))
 }
@@ -215,9 +215,9 @@ func (t *tool) help(*flags) action {
 		v, known := verbOf(words[0])
 		switch {
 		case len(words) > 1:
-			return t.fail(usageError{errors.New("want one COMMAND at most; see relock help")})
+			return t.fail(usageError{errors.New("help takes at most one COMMAND; see relock help")})
 		case !known:
-			return t.fail(usageError{fmt.Errorf("there is no command %q; see relock help", words[0])})
+			return t.fail(usageError{fmt.Errorf("unknown command %q; see relock help", words[0])})
 		}
 		t.say("%s", v.help(t))
 		return 0

@@ -13,7 +13,7 @@ const (
 	roffWidth = 64           // before dashes are escaped; longer lines are hard to compare
 )
 
-const manAbout = `To read it, and to keep it:
+const manAbout = `To read the page, and to install it:
 
   relock man | man -l -
   relock man >/usr/local/share/man/man1/relock.1
@@ -28,21 +28,21 @@ type exit struct {
 var exits = []exit{
 	{"1", "a check of the demo failed, or the doctor found something wrong"},
 	{"64", "usage: the arguments are wrong"},
-	{"69", "Redis cannot be reached, or refuses, or the name is in use as another kind of lock; the command was not started"},
-	{"74", "what it says could not be written, as to a full disk; all else was done"},
-	{"75", "not acquired within -wait; the command was not started, try again later"},
-	{"76", "the lock was lost before the command ended, which was stopped"},
+	{"69", "Redis cannot be reached or refuses, or NAME is in use as another kind of lock; run did not start its command"},
+	{"74", "output could not be written, for example to a full disk; everything else was done"},
+	{"75", "the lock was not acquired within -wait; the command was not started; try again later"},
+	{"76", "the lock was lost before the command ended; relock stopped the command"},
 	{"126", "the command was found, but could not be started"},
 	{"127", "the command was not found"},
 }
 
 // variables are the environment variables that relock reads, and those that it sets for a command.
 var variables = [][2]string{
-	{"REDIS_URL", "where Redis is, unless -redis says so"},
-	{"RELOCK_PREFIX", "what begins every key in Redis, unless -prefix says so"},
-	{"NO_COLOR", "where it is set, nothing is colored"},
-	{"RELOCK_NAME, RELOCK_TOKEN, RELOCK_OWNER", "set for the command that run runs"},
-	{"RELOCK_RUNS", "set for it too: the runs that it is a part of, for a relock run in it that would wait for one of them"},
+	{"REDIS_URL", "the URL of Redis, unless -redis gives one"},
+	{"RELOCK_PREFIX", "the prefix of every key in Redis, unless -prefix gives one"},
+	{"NO_COLOR", "if set, output has no colors"},
+	{"RELOCK_NAME, RELOCK_TOKEN, RELOCK_OWNER", "run sets them for its command"},
+	{"RELOCK_RUNS", "run also sets this list of outer runs: an inner relock run that would wait for one of them forever is refused"},
 }
 
 func (t *tool) man(*flags) action {
@@ -66,22 +66,22 @@ func manual() string {
 	}
 	p.line(".fi")
 	p.line(".SH DESCRIPTION")
-	p.paragraphs(whereRedisIs + ` A name is one kind of lock at a time: plain, or what -fair, -n, and -read or -write, make it.
-A password belongs in REDIS_URL: everybody on the machine can see arguments.
+	p.paragraphs(whereRedisIs + ` A name is one kind of lock at a time: plain, unless -fair, -n, -read or -write select another.
+Put a password in REDIS_URL: other users of the machine can see arguments.
 
-Flags may stand in any order, also behind NAME, and -redis, -prefix, -cert, -key, -cacert, -sharded, -q and -json also before the command; a -- is needed only before a NAME or a command that begins with a dash. D is a length of time: 90s, 1m30s, or seconds without a unit.`)
+Flags can be in any order, before or after NAME. -redis, -prefix, -cert, -key, -cacert, -sharded, -q and -json can also come right after relock. A -- is needed only before a NAME or a command that begins with a dash. D is a duration: 90s, 1m30s, or seconds without a unit.`)
 	p.line(".SH COMMANDS")
 	everywhere := commonFlags(new(server), nil)
 	for _, v := range verbs() {
 		p.verb(none, v, everywhere)
 	}
 	p.line(".SH COMMON FLAGS")
-	p.line("-q and -json are of every command; the others of those that ask Redis, but that demo has -redis alone.")
+	p.line("Every command takes -q and -json. Commands that ask Redis take the other flags too, except that demo takes only -redis.")
 	for _, f := range everywhere.rows() {
 		p.flag(f)
 	}
 	p.line(".SH EXIT STATUS")
-	p.text("That of the command that run ran, 128+n when signal n ended it, or one of relock's own:")
+	p.text("relock run exits with the status of its command, or with 128+n if signal n ended it. relock's own statuses are:")
 	for _, e := range exits {
 		p.item(e.status, e.says)
 	}

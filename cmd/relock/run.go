@@ -22,27 +22,27 @@ import (
 	"github.com/relock-go/relock"
 )
 
-const runAfter = `The command gets RELOCK_NAME, RELOCK_TOKEN (larger than that of every run before,
-but that runs of one -owner share it while they overlap: a resource that refuses
-smaller ones is safe from late writes) and, with -owner, RELOCK_OWNER. Readers
-overlap, and so do runs with -n: where they write at all, the resource must not
-refuse one for another's larger token.
+const runAfter = `The command gets RELOCK_NAME, RELOCK_TOKEN and, with -owner, RELOCK_OWNER.
+RELOCK_TOKEN is the fencing token. It is larger than that of every earlier run, except that
+overlapping runs of one -owner share it. A resource that refuses smaller tokens is safe
+from late writes. Readers overlap, and so do runs with -n: the resource must not refuse
+their writes because another run has a larger token.
 
-The command runs in a process group of its own. TERM, INT, HUP, QUIT, USR1 and USR2
-are passed on to the group; the lock is released when the command
-ends, and not before. When the lock is lost, the group gets TERM and after -grace
-KILL. On Linux, the command (but not what it has started) is killed when relock is.
-HUP and INT stay ignored for the command if relock was started so, as by nohup; for
-another signal, have the command ignore it: relock run NAME sh -c 'trap "" TERM; exec ...'.
-As the first process of a container, relock also reaps what others leave behind.
-Ctrl-Z stops relock with its command, and fg or bg continue both; the lock is not
-renewed meanwhile, and where its lease has ended the command is ended too.
+The command runs in its own process group. relock passes TERM, INT, HUP, QUIT, USR1 and
+USR2 on to the group, and releases the lock only when the command ends. If the lock is
+lost, the group gets TERM, and KILL after -grace. On Linux, the command is killed when
+relock dies, but processes that the command has started are not.
+If relock starts with HUP or INT ignored, as under nohup, the command ignores them too.
+For another signal, set a trap: relock run NAME sh -c 'trap "" TERM; exec ...'.
+As the first process of a container, relock also reaps orphans.
+Ctrl-Z stops relock and its command; fg or bg continues both. relock does not renew the
+lock meanwhile. If the lease has ended by then, relock ends the command.
 
-Exit status: the command's; 128+n when signal n ended it, or ended the wait;
-64 usage, or NAME is held by a run that this one is a part of, or this -owner reads
-NAME and may not write; 69 Redis cannot be reached or refuses, or NAME is in use as another
+Exit status: that of the command; 128+n if signal n ended the command or the wait;
+64 wrong usage, or an outer relock run holds NAME, or this -owner holds NAME for reading
+and asks to write; 69 Redis cannot be reached or refuses, or NAME is in use as another
 kind of lock (plain, fair, rw, fair rw, semaphore); 75 not acquired within -wait; 76 the
-lock was lost; 126 the command cannot be started; 127 it was not found.
+lock was lost; 126 the command cannot be started; 127 the command was not found.
 `
 
 // A job is a command and the lock it runs under.
@@ -96,26 +96,26 @@ func (t *tool) run(fs *flags) action {
 // flags declares the flags of a command and of its lock.
 func (j *job) flags(fs *flags) {
 	j.lockFlags(fs)
-	spanVar(fs, &j.grace, "grace", 10*time.Second, "D: from SIGTERM to SIGKILL when the lock is lost (default 10s)")
-	fs.Var(&j.yield, "yield", `SIGNAL: send the command's group that signal, once, when another run waits for the lock: HUP, INT, QUIT, TERM, USR1, USR2 or WINCH. The lock is held until the command ends. It comes a second after the start at the earliest, so that the command can set its trap, and does not continue a command that is stopped`)
-	positiveVar(fs, &j.every, "every", 0, `D: run the command once in each interval of that length by the clock of Redis, on whatever machines it is started. If it has been run in the interval, or is still running, this run says so and does nothing else. A command that ends with 75, or that cannot be started, leaves the interval to the next run`)
-	fs.Var(bounded{&j.unrun, 0, 255}, "skipped", "N: the exit status if -every has the command not run (default 0)")
+	spanVar(fs, &j.grace, "grace", 10*time.Second, "D: time from SIGTERM to SIGKILL after the lock is lost (default 10s)")
+	fs.Var(&j.yield, "yield", `SIGNAL: when another run waits for the lock, send the command's group this signal once: HUP, INT, QUIT, TERM, USR1, USR2 or WINCH. relock holds the lock until the command ends. The signal comes at least a second after the start, so that the command can set a trap. It does not continue a stopped command`)
+	positiveVar(fs, &j.every, "every", 0, `D: run the command once in each interval of D by the clock of Redis, across all machines. If the command has already run in the interval, or is still running, say so and exit. If the command exits with 75 or cannot be started, the next run can use the interval`)
+	fs.Var(bounded{&j.unrun, 0, 255}, "skipped", "N: exit status when -every skips the command (default 0)")
 	j.server.flags(fs, j.env)
 }
 
 // take reads the arguments after the flags.
 func (j *job) take(words, command []string) error {
 	if len(words) == 0 || len(command) == 0 {
-		return errors.New("want: relock run [flags] NAME command ...; see relock run -h")
+		return errors.New("usage: relock run [flags] NAME command ...; see relock run -h")
 	}
 	if j.grace < 0 {
-		return errors.New("-grace is less than nothing")
+		return errors.New("-grace must not be negative")
 	}
 	if j.every == 0 && j.unrun != 0 {
-		return errors.New("-skipped is for -every")
+		return errors.New("-skipped needs -every")
 	}
 	if j.every != 0 && (j.read || j.write || j.bounded || j.runs > 0) {
-		return errors.New("-every makes one attempt, at a lock that nobody shares: no -wait, -read, -write or -n")
+		return errors.New("-every cannot be combined with -wait, -read, -write or -n")
 	}
 	j.name, j.command = words[0], command
 	return j.consistent()
@@ -183,7 +183,7 @@ type unreleased struct{ error }
 
 func (e unreleased) Error() string {
 	const untrue, said = "; the client goes on trying, and the lease ends it at the latest", "; the lease ends it"
-	return strings.NewReplacer(untrue, "", said, "").Replace(e.error.Error()) + "; its lease ends it"
+	return strings.NewReplacer(untrue, "", said, "").Replace(e.error.Error()) + "; the hold ends with its lease"
 }
 
 func (e unreleased) Unwrap() error { return e.error }
@@ -222,7 +222,7 @@ func (j *job) within(ctx context.Context, lock *relock.Lock) (*relock.Hold, erro
 			return hold, nil // or nil: the next request returns the error
 		}
 	}
-	return nil, fmt.Errorf("%q is held by a run that this one is a part of: %w; give both the same -owner, or this one -wait", j.name, errWithin)
+	return nil, fmt.Errorf("%q is held by an outer run: %w; give both runs the same -owner, or give this run -wait", j.name, errWithin)
 }
 
 // reenters reports whether this run gets the lock at once, as a hold of the same owner.

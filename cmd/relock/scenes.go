@@ -19,7 +19,7 @@ func contention(s *stage) []check {
 		workers = append(workers, s.start(string(rune('A'+i)), ""))
 	}
 	s.count(workers, "race", 0)
-	s.line(time.Now(), "demo", fmt.Sprintf("without the lock, of %d increments the counter has kept %d", counters*increments, s.counter()))
+	s.line(time.Now(), "demo", fmt.Sprintf("without the lock, the counter kept %d of %d increments", s.counter(), counters*increments))
 	s.reset()
 
 	var c counting
@@ -27,7 +27,7 @@ func contention(s *stage) []check {
 	c.seen = s.count(workers, "count", 8)
 	afterCounting(s.ctx, s.link.rdb, counterKey(s.at.prefix))
 	c.final = s.counter()
-	s.line(time.Now(), "demo", fmt.Sprintf("under the lock, of %d it has kept %d", c.want, c.final))
+	s.line(time.Now(), "demo", fmt.Sprintf("with the lock, the counter kept %d of %d", c.final, c.want))
 	return c.checks()
 }
 

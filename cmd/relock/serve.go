@@ -18,9 +18,9 @@ import (
 	"github.com/relock-go/relock/relockweb"
 )
 
-const serveAfter = `Nobody is asked who they are: to let others look, have a proxy in front that does. The
-same as JSON is at /locks.json and /lock.json?name=NAME. It ends with INT or TERM, and
-its status is 0 then.
+const serveAfter = `The page has no login: to let others see it, put a proxy with authentication in front.
+/locks.json and /lock.json?name=NAME have the same data as JSON. INT or TERM ends
+relock serve, with exit status 0.
 `
 
 // A view is the page that relock serves.
@@ -71,13 +71,13 @@ func (v *view) show(ctx context.Context) (status int) {
 }
 
 func (v *view) flags(fs *flags) {
-	fs.StringVar(&v.listen, "listen", "127.0.0.1:7365", "ADDR: where the page is (default 127.0.0.1:7365)")
-	fs.Func("host", "NAME: one more name by which browsers may ask for the page; more than once for more. A host's address and localhost always serve, other names do not: they may be those of another site that leads here", func(name string) error {
+	fs.StringVar(&v.listen, "listen", "127.0.0.1:7365", "ADDR: address of the page (default 127.0.0.1:7365)")
+	fs.Func("host", "NAME: also answer for this host name; repeat the flag for more names. The page always answers for IP addresses and localhost. It refuses other names, because another site may point them here", func(name string) error {
 		v.hosts = append(v.hosts, strings.ToLower(name))
 		return nil
 	})
-	fs.StringVar(&v.match, "match", "", "P: the locks alone whose names match: * is any text, ? one character")
-	fs.BoolVar(&v.force, "allow-force", false, "let whoever sees the page end grants, which it asks to confirm; for an address of this machine alone (127.0.0.1, ::1)")
+	fs.StringVar(&v.match, "match", "", "P: show only locks whose names match P: * is any text, ? is one character")
+	fs.BoolVar(&v.force, "allow-force", false, "let every visitor of the page end grants, after a confirmation; -listen must be on this machine only (127.0.0.1, ::1)")
 	v.server.flags(fs, v.env)
 }
 
@@ -87,14 +87,14 @@ func (v *view) open(ctx context.Context) (net.Listener, error) {
 	at, err := config.Listen(ctx, "tcp", v.listen)
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES) {
 		// No usage error: the same arguments may work later.
-		return nil, fmt.Errorf("%w; -listen gives the page another address", err)
+		return nil, fmt.Errorf("%w; choose another address with -listen", err)
 	}
 	if err != nil {
 		return nil, usageError{err}
 	}
 	if tcp, is := at.Addr().(*net.TCPAddr); v.force && (!is || !tcp.IP.IsLoopback()) {
 		at.Close()
-		return nil, usageError{fmt.Errorf("-allow-force would let whoever reaches %s end grants: listen on 127.0.0.1, behind a proxy that asks who they are", v.listen)}
+		return nil, usageError{fmt.Errorf("-allow-force would let everybody who reaches %s end grants: listen on 127.0.0.1, behind a proxy with authentication", v.listen)}
 	}
 	return at, nil
 }
@@ -112,7 +112,7 @@ func (v *view) options(addr string) (opts []relockweb.Option) {
 func (v *view) checked(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !v.known(r.Host) {
-			http.Error(w, "relock serve answers for its address and for localhost; -host names others", http.StatusMisdirectedRequest)
+			http.Error(w, "relock serve answers only for IP addresses and localhost; allow other names with -host", http.StatusMisdirectedRequest)
 			return
 		}
 		h.ServeHTTP(w, r)

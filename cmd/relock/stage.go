@@ -151,7 +151,7 @@ func (s *stage) await(w *worker, what string) event {
 			return e
 		}
 		if slices.ContainsFunc(w.told, func(e event) bool { return e.What == gone }) {
-			s.fail(fmt.Errorf("%s is gone before: %s", w.name, what))
+			s.fail(fmt.Errorf("%s ended before: %s", w.name, what))
 			break
 		}
 		s.next(nil, fmt.Sprintf("%s: %s", w.name, what))

@@ -29,21 +29,21 @@ type action func(ctx context.Context, words, more []string) (status int)
 // verbs returns all verbs, in the order of the help.
 func verbs() []verb {
 	return []verb{
-		{"demo", "[flags]", "processes that contend, crash, pause and share; needs no Redis", demoAbout, "", (*tool).demo},
-		{"doctor", "[flags]", "whether this Redis is fit for locks", doctorAbout, doctorAfter, (*tool).doctor},
+		{"demo", "[flags]", "show processes that contend, crash, pause and share; needs no Redis", demoAbout, "", (*tool).demo},
+		{"doctor", "[flags]", "check whether this Redis is fit for locks", doctorAbout, doctorAfter, (*tool).doctor},
 		{"run", "[flags] NAME command ...", "run a command while holding the lock NAME", "", runAfter, (*tool).run},
 		{"hold", "[flags] NAME", "hold the lock without a command", holdAbout, holdAfter, (*tool).hold},
-		{"wait", "[flags] NAME", "wait until nobody holds the lock", waitAbout, waitAfter, (*tool).waitFree},
-		{"ls", "[flags] [PREFIX]", "the locks that are in use", lsAbout, lsAfter, (*tool).ls},
-		{"top", "[flags] [PREFIX]", "the same, again and again, the longest queues first", topAbout, topAfter, (*tool).top},
-		{"info", "[flags] NAME", "who holds the lock, of which kind it is, and how many wait", infoAbout, "", (*tool).info},
-		{"waiters", "[flags] NAME", "who waits for it, for what, in order", "", "", (*tool).waiters},
-		{"unlock", "-force [flags] NAME", "take the lock from whoever holds it, or from one holder", unlockAbout, "", (*tool).unlock},
-		{"serve", "[flags]", "a page for browsers with all locks, who holds them and who waits", "", serveAfter, (*tool).serve},
-		{"completion", strings.Join(shells, "|"), "what makes a shell complete relock's arguments", completionAbout, "", (*tool).completion},
-		{"man", "", "this help as a page for man", manAbout, "", (*tool).man},
-		{"version", "", "the version of this program", "", "", (*tool).version},
-		{"help", "[COMMAND]", "these lines, or what a command does and takes", "", "", (*tool).help},
+		{"wait", "[flags] NAME", "wait until the lock is free, without taking it", waitAbout, waitAfter, (*tool).waitFree},
+		{"ls", "[flags] [PREFIX]", "list the locks in use", lsAbout, lsAfter, (*tool).ls},
+		{"top", "[flags] [PREFIX]", "list the locks in use, refreshed, longest queues first", topAbout, topAfter, (*tool).top},
+		{"info", "[flags] NAME", "show who holds the lock, its kind, and how many wait", infoAbout, "", (*tool).info},
+		{"waiters", "[flags] NAME", "list the waiters for the lock, in order, with their modes", "", "", (*tool).waiters},
+		{"unlock", "-force [flags] NAME", "take the lock from all its holders, or from one", unlockAbout, "", (*tool).unlock},
+		{"serve", "[flags]", "serve a web page with all locks, their holders and waiters", "", serveAfter, (*tool).serve},
+		{"completion", strings.Join(shells, "|"), "print a script that completes relock's arguments in a shell", completionAbout, "", (*tool).completion},
+		{"man", "", "print this help as a man page", manAbout, "", (*tool).man},
+		{"version", "", "print the version of this program", "", "", (*tool).version},
+		{"help", "[COMMAND]", "print this list, or the help of one command", "", "", (*tool).help},
 	}
 }
 
@@ -111,13 +111,13 @@ func usage() string {
 	for _, v := range verbs() {
 		fmt.Fprintf(b, "  relock %-33s %s\n", v.line(), v.brief)
 	}
-	b.WriteString("\n\"relock help COMMAND\" tells more. " + whereRedisIs + "\n")
+	b.WriteString("\n\"relock help COMMAND\" describes a command.\n" + whereRedisIs + "\n")
 	return b.String()
 }
 
 const (
 	purpose      = "a distributed lock on Redis"
-	whereRedisIs = "Redis is found by -redis, else by REDIS_URL, else at " + defaultURL + "."
+	whereRedisIs = "The URL of Redis comes from -redis, else from REDIS_URL, else it is " + defaultURL + "."
 )
 
 // help returns the text of -h.

@@ -24,7 +24,7 @@ func TestRunInsideARunIsToldThatItWouldWaitForEver(t *testing.T) {
 		return w.relockEnv([]string{beRelock}, append(append(args, inner...), "echo", "started")...)
 	}
 	for _, inner := range [][]string{{}, {"-owner", "other"}} {
-		if status, out, complaint := nested("", inner...); status != exitUsage || out != "" || !strings.Contains(complaint, "a part of") {
+		if status, out, complaint := nested("", inner...); status != exitUsage || out != "" || !strings.Contains(complaint, "held by an outer run") {
 			t.Errorf("%q: status %d, %q, complaint %q", inner, status, out, complaint)
 		}
 	}
@@ -167,7 +167,7 @@ func TestReaderInsideOfAReaderIsRefusedWhereAWriterWaits(t *testing.T) {
 		var out strings.Builder
 		args := slices.Concat([]string{"run", "-read"}, flags, []string{"x", "echo", "started"})
 		status := run(ctx, args, w.env(outerEnv("x", outer)...), strings.NewReader(""), &out, &out)
-		if status != want || strings.Contains(out.String(), "started") != (want == 0) || want == exitUsage && !strings.Contains(out.String(), "a part of") {
+		if status != want || strings.Contains(out.String(), "started") != (want == 0) || want == exitUsage && !strings.Contains(out.String(), "held by an outer run") {
 			t.Errorf("%q: status %d, %q, want %d", flags, status, out.String(), want)
 		}
 	}

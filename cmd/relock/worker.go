@@ -47,15 +47,15 @@ const (
 	refused  = "tries: taken"
 	unlocks  = "unlocks"
 	lowers   = "downgrades"
-	lowered  = "reads on"
+	lowered  = "keeps reading"
 	unlocked = "has unlocked" // not printed: the next process may have entered before this one reports
 	counted  = "counted"
 	finished = "has finished"
 	lost     = "is told: lost"
-	answered = "asks its hold"
+	answered = "checks its hold"
 	wrote    = "writes"
 	broke    = "has failed"
-	gone     = "is gone"
+	gone     = "has ended"
 )
 
 // An actor is the inside of a worker: it obeys standard input.
@@ -75,7 +75,7 @@ func (t *tool) work(ctx context.Context) int {
 	in := bufio.NewScanner(t.in)
 	a := &actor{out: t.out}
 	if !in.Scan() || json.Unmarshal(in.Bytes(), &a.role) != nil {
-		return t.fail(usageError{errors.New(workerCommand + " is for relock demo alone")})
+		return t.fail(usageError{errors.New(workerCommand + " is only for relock demo")})
 	}
 	at := server{url: a.URL, prefix: a.Prefix}
 	l, err := at.connect(ctx, relock.Defaults(relock.TTL(demoTTL)), relock.TokenKeep(demoKeep), relock.Trace(relock.Hooks{

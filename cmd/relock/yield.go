@@ -35,7 +35,7 @@ func (y *yield) Set(text string) error {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		return fmt.Errorf("want one of %s", strings.Join(names, ", "))
+		return fmt.Errorf("must be one of %s", strings.Join(names, ", "))
 	}
 	*y = yield(s)
 	return nil

@@ -124,7 +124,7 @@ var operatorRules = []Rule{
 	},
 	{
 		"the page is this machine's by default", "cmd/relock view.flags",
-		`"listen", "127.0.0.1:7365", "ADDR: where the page is (default 127.0.0.1:7365)"`, `"listen", ":7365", "ADDR: where the page is (default 127.0.0.1:7365)"`,
+		`"listen", "127.0.0.1:7365", "ADDR: address of the page (default 127.0.0.1:7365)"`, `"listen", ":7365", "ADDR: address of the page (default 127.0.0.1:7365)"`,
 		[]string{"TestTheHelpSaysTheDefaults"},
 	},
 	{
