@@ -48,7 +48,7 @@ func (l lock) Marks() (marks []string) {
 		marks = append(marks, "long queue")
 	}
 	if held := l.heldFor(); held >= longHeld.Milliseconds() {
-		marks = append(marks, "held for long")
+		marks = append(marks, "long hold")
 	}
 	if slices.ContainsFunc(l.Holders, holder.Fading) {
 		marks = append(marks, "lease not renewed")
@@ -140,10 +140,10 @@ func (p *page) age(s *site, at time.Time, worked, running time.Duration) {
 func words(problem string) string {
 	for _, silent := range []string{"deadline exceeded", "no reply", "not answered", "refused", "timeout", "EOF", "reset by peer"} {
 		if strings.Contains(problem, silent) {
-			return "Redis does not answer. It is asked again every few seconds."
+			return "Redis does not answer. The dashboard asks again every few seconds."
 		}
 	}
-	return "Redis could not be read."
+	return "A read from Redis failed."
 }
 
 // plain returns an error without the package names at its beginning.

@@ -65,7 +65,7 @@ func TestOldDataSayThatRedisIsSilent(t *testing.T) {
 			b.get("/lock?name=a", http.StatusOK)
 		}
 		for _, address := range []string{"/", "/lock?name=a"} {
-			b.has(b.get(address, http.StatusOK), "Redis has been asked for newer data for")
+			b.has(b.get(address, http.StatusOK), "The dashboard has been waiting for newer data for")
 		}
 		virtual.Sleep(5 * time.Second) // the read has ended, and says what is wrong
 		b.has(b.get("/", http.StatusOK), "Redis does not answer")
@@ -91,7 +91,7 @@ func TestWhatNeedsAttentionComesFirstAndIsMarked(t *testing.T) {
 		virtual.Sleep(6 * time.Minute)
 		list := b.get("/", http.StatusOK)
 		for name, mark := range map[string]string{
-			"b old": "held for long", "c fading": "lease not renewed", "d wanted": "long queue", "a quiet": "", "e nearly": "",
+			"b old": "long hold", "c fading": "lease not renewed", "d wanted": "long queue", "a quiet": "", "e nearly": "",
 		} {
 			b.has(list, "<bdi>"+name+`</bdi></a>`)
 			_, after, _ := strings.Cut(list, "<bdi>"+name+"</bdi></a>")
@@ -166,7 +166,7 @@ func TestAStickyHolderIsShownAsOne(t *testing.T) {
 		rig.End(b, rig.MustAcquire(b, lock))
 		virtual.Sleep(9 * time.Second)
 		list := b.get("/", http.StatusOK)
-		b.has(list, "keeper (held or kept: sticky)")
+		b.has(list, "keeper (sticky: may be idle)")
 		b.lacks(list, "lease not renewed")
 	})
 }

@@ -56,15 +56,15 @@ func (s *site) force(w http.ResponseWriter, r *http.Request) {
 func sameOrigin(r *http.Request) (status int, problem string) {
 	told := r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
 	if err := http.NewCrossOriginProtection().Check(r); err != nil || !told {
-		return http.StatusForbidden, "this comes from no page of this dashboard: open the lock there, and begin anew"
+		return http.StatusForbidden, "this request does not come from a page of this dashboard: open the lock there, and try again"
 	}
 	return http.StatusOK, ""
 }
 
 const (
-	nothingChosen = "nothing was done: confirm it, and choose whose grant is to end"
-	othersHold    = "nothing was done: what was shown has ended, and somebody else holds the lock by now; look again"
-	hasEnded      = "nothing was done: what was shown has ended; look again"
+	nothingChosen = "nothing was changed: choose a grant to end, and tick the confirmation"
+	othersHold    = "nothing was changed: the grant or rest on the page has ended, and somebody else holds the lock now; look again"
+	hasEnded      = "nothing was changed: the grant or rest on the page has ended; look again"
 )
 
 // end ends the grants that the form names, and no others. It returns the name of their lock.
@@ -82,7 +82,7 @@ func (s *site) end(r *http.Request) (status int, problem, name string) {
 	removed, err := s.endThese(ctx, now, tokens, rests)
 	switch {
 	case err != nil:
-		return http.StatusBadGateway, fmt.Sprintf("it may or may not have been ended: %v", err), ""
+		return http.StatusBadGateway, fmt.Sprintf("the grant or rest may or may not have ended: %v", err), ""
 	case !removed && len(now.Holders) > 0:
 		return http.StatusConflict, othersHold, ""
 	case !removed:
@@ -137,7 +137,7 @@ type state struct {
 // answer.
 func (s *site) forcible(r *http.Request) (now state, status int, problem string) {
 	if !s.may(r) {
-		return state{}, http.StatusForbidden, "you may look, and end nothing"
+		return state{}, http.StatusForbidden, "you can look at locks, but you are not allowed to end grants"
 	}
 	name := r.FormValue("name")
 	if status, problem = s.shows(name); problem != "" {

@@ -74,7 +74,7 @@ func TestForceEndsWhatWasShown(t *testing.T) {
 			t.Fatalf("status %d to %q: %s", w.Code, w.Header().Get("Location"), w.Body)
 		}
 		<-h.Lost()
-		b.has(b.get("/lock?name=a%3Fb%26c", http.StatusOK), "Nobody holds it")
+		b.has(b.get("/lock?name=a%3Fb%26c", http.StatusOK), "Nobody holds the lock")
 		b.lacks(b.get("/", http.StatusOK), "<bdi>a?b&amp;c</bdi>")
 		rig.WantIs(t, h.Release(), relock.ErrLost)
 	}, relockweb.AllowForce(anybody))
@@ -107,7 +107,7 @@ func TestForceLeadsBackToTheLockUnderAPrefix(t *testing.T) {
 		if at := resp.Request.URL.RequestURI(); resp.StatusCode != http.StatusOK || at != "/ops/locks/lock?name=a%3Fb%26c" {
 			t.Errorf("status %d at %s, want the lock's page", resp.StatusCode, at)
 		}
-		b.has(string(body), "Nobody holds it")
+		b.has(string(body), "Nobody holds the lock")
 		<-h.Lost()
 		rig.WantIs(t, h.Release(), relock.ErrLost)
 	}, relockweb.AllowForce(anybody))
@@ -303,6 +303,6 @@ func TestForceSaysThatWhatWasShownHasEnded(t *testing.T) {
 		if w.Code != http.StatusConflict {
 			t.Errorf("status %d, want 409", w.Code)
 		}
-		b.has(w.Body.String(), "what was shown has ended; look again")
+		b.has(w.Body.String(), "on the page has ended; look again")
 	}, relockweb.AllowForce(anybody))
 }

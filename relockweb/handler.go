@@ -41,7 +41,7 @@ type Option func(*site) error
 func AllowForce(may func(r *http.Request) bool) Option {
 	return func(s *site) error {
 		if may == nil {
-			return errors.New("AllowForce(nil): say who may")
+			return errors.New("AllowForce(nil): pass a function that says who may end grants")
 		}
 		s.may = may
 		return nil
@@ -64,7 +64,7 @@ func Match(pattern string) Option {
 func Refresh(every time.Duration) Option {
 	return func(s *site) error {
 		if every < minEvery || every > maxEvery {
-			return fmt.Errorf("Refresh(%v): it is %v to %v", every, minEvery, maxEvery)
+			return fmt.Errorf("Refresh(%v): must be from %v to %v", every, minEvery, maxEvery)
 		}
 		s.every = every
 		return nil

@@ -82,7 +82,7 @@ type waiter struct {
 }
 
 // errTooMany is for people, who would else be told of an outage.
-var errTooMany = fmt.Errorf("there are more keys than Redis could show within %v", readWithin)
+var errTooMany = fmt.Errorf("there are more keys than Redis can list within %v", readWithin)
 
 // readList reads all locks, ordered by name. If it fails before it has found a lock, it returns the locks of
 // last.
@@ -190,7 +190,7 @@ func lockOf(info relock.Info, some int) lock {
 			h.Label = "a ticket, not resumed yet"
 		}
 		if h.Sticky {
-			h.Label = strings.TrimSpace(h.Label + " (held or kept: sticky)")
+			h.Label = strings.TrimSpace(h.Label + " (sticky: may be idle)")
 		}
 		l.Holders = append(l.Holders, holder{Owner: h.Owner, Label: h.Label, Mode: mode(info.Kind, h.Read), Holds: h.Holds, Token: h.Token, LeaseMS: h.TTL.Milliseconds(), HeldMS: h.Held.Milliseconds(), Sticky: h.Sticky, detached: h.Detached})
 	}

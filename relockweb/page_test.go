@@ -56,8 +56,8 @@ func TestWaitersOnConditionsAreShown(t *testing.T) {
 		l := b.client("web-1").NewLock("a")
 		rig.Must(t, l.Lock(b.Context()))
 		wait := b.x.Sleeps(b.Context(), l.NewCond("c"), 0)
-		b.has(b.get("/", http.StatusOK), "<bdi>a</bdi>", "nobody; 1 on conditions")
-		b.has(b.get("/lock?name=a", http.StatusOK), "<b>1</b> on conditions", "Nobody holds it", "Nobody waits.")
+		b.has(b.get("/", http.StatusOK), "<bdi>a</bdi>", "nobody; 1 waiting on conditions")
+		b.has(b.get("/lock?name=a", http.StatusOK), "<b>1</b> waiting on conditions", "Nobody holds the lock", "Nobody waits.")
 		wait.Stop()
 		<-wait.Done
 		rig.Must(t, l.Unlock())
@@ -117,11 +117,11 @@ func TestAListShowsFiveHoldersOfALockAndCountsAll(t *testing.T) {
 
 func TestFreeLockAndRestingNameAreSaid(t *testing.T) {
 	run(t, func(b *board) {
-		b.has(b.get("/", http.StatusOK), "No lock is held")
-		b.has(b.get("/lock?name=x", http.StatusOK), "Nobody holds it", "Nobody waits")
+		b.has(b.get("/", http.StatusOK), "No lock is in use")
+		b.has(b.get("/lock?name=x", http.StatusOK), "Nobody holds the lock", "Nobody waits")
 		rig.Must(b, b.hold("a", "x", relock.AtLeast(time.Minute)).Release())
 		virtual.Sleep(3 * time.Second)
-		b.has(b.get("/", http.StatusOK), "nobody, for another 57.0 s")
+		b.has(b.get("/", http.StatusOK), "nobody; taken for another 57.0 s")
 		b.has(b.get("/lock?name=x", http.StatusOK), "taken for another 57.0 s")
 	})
 }
@@ -135,7 +135,7 @@ func TestPrefixShowsNamesThatBeginSo(t *testing.T) {
 		list := b.get("/?prefix="+url.QueryEscape("a*"), http.StatusOK)
 		b.has(list, "<bdi>a*1</bdi>", "<bdi>a*2</bdi>", `value="a*"`, `<b id="locks">2</b>`)
 		b.lacks(list, "<bdi>ab</bdi>", "<bdi>b</bdi>")
-		b.has(b.get("/?prefix=c", http.StatusOK), "No lock whose name begins with this is held.")
+		b.has(b.get("/?prefix=c", http.StatusOK), "No lock in use has a name that begins with this.")
 	})
 }
 

@@ -215,7 +215,7 @@ func (h *huge) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // Millions of keys of others, and no lock among those that are seen in the ten seconds of a read. Redis answers each
 // step, or those of six seconds. Fails when the next read begins after 2 and 5 s, as if Redis had been silent.
 func TestAReadThatFindsNothingInItsTimeRestsAsOthersDo(t *testing.T) {
-	for says, steps := range map[string]int64{"more keys than Redis could show": 1_000_000, "Redis does not answer": 46} {
+	for says, steps := range map[string]int64{"more keys than Redis can list": 1_000_000, "Redis does not answer": 46} {
 		run(t, func(b *board) {
 			h := &huge{steps: steps}
 			rdb := b.x.Server.Client(b.T)

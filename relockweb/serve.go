@@ -36,10 +36,10 @@ func (s *site) one(r *http.Request) (d *detail, status int, problem string) {
 // shows returns what is wrong with a name: it is invalid, or Match does not allow it.
 func (s *site) shows(name string) (status int, problem string) {
 	if err := key.CheckName(name); err != nil {
-		return http.StatusBadRequest, "say which lock, by ?name=NAME: " + err.Error()
+		return http.StatusBadRequest, "name the lock with ?name=NAME: " + err.Error()
 	}
 	if !s.allowed.Name(name) {
-		return http.StatusNotFound, "this dashboard does not show locks of that name"
+		return http.StatusNotFound, "this dashboard does not show locks with that name"
 	}
 	return http.StatusOK, ""
 }

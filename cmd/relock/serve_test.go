@@ -83,7 +83,7 @@ func TestServeLetsForceBeAllowed(t *testing.T) {
 	defer func() { _ = h.Release() }()
 	served := w.start("serve", "-listen", "127.0.0.1:0", "-allow-force", "-match", "x*")
 	address := served.address()
-	if status, page := w.get(address+"force?name=x", ""); status != 200 || !strings.Contains(page, "I mean it") {
+	if status, page := w.get(address+"force?name=x", ""); status != 200 || !strings.Contains(page, "I am sure") {
 		t.Errorf("force: status %d, %s", status, page)
 	}
 	if status, _ := w.get(address+"force?name=y", ""); status != 404 {

@@ -92,7 +92,7 @@ func TestForceIsConfirmedInABrowser(t *testing.T) {
 		t.Fatalf("the grant ended unconfirmed: %v", err)
 	}
 	s.run(chromedp.Click("input[name=confirm]"), chromedp.Click("form button.danger"))
-	s.until(`document.body.textContent.includes("Nobody holds it") && location.pathname === "/lock"`)
+	s.until(`document.body.textContent.includes("Nobody holds the lock") && location.pathname === "/lock"`)
 	select {
 	case <-h.Lost():
 	case <-time.After(20 * time.Second):

@@ -17,7 +17,7 @@
       merge(main, fresh);
       silent.hidden = true;
     } catch (e) {
-      silent.textContent = "The dashboard does not answer (" + e.message + "). What is shown is old.";
+      silent.textContent = "The dashboard does not answer (" + e.message + "). This page shows old data.";
       silent.hidden = false;
     }
     clearTimeout(due);
