@@ -59,7 +59,7 @@ func (w *waiting) acquire() (*Hold, error) {
 		return nil, w.lock.barred(bar, by)
 	}
 	if w.owner != "" {
-		if s := k.room.HeldBy(want, &at); s != nil {
+		if s := k.room.HeldBy(want); s != nil {
 			h := w.lock.newHold(w.manner)
 			joined := s.NestLocally(&h.hold, &at)
 			k.end(&at)

@@ -521,7 +521,7 @@ func (l *Lock) sessionOf(owner string) (*acquisition, error) {
 	at := k.look()
 	defer k.end(&at)
 	want := room.Want{Owner: owner}
-	if s := k.room.HeldBy(want, &at); s != nil {
+	if s := k.room.HeldBy(want); s != nil {
 		return acquired(s.Acquisition), nil
 	}
 	if bar, by := k.room.Bars(&l.holds, want); bar == room.OwesUnlock {

@@ -211,10 +211,10 @@ func (a *Acquisition) flow() Flow {
 	return Flow{a.Name, a.Read}
 }
 
-// idle reports whether it only waits in the queue: it is anonymous, has never held, and no request is in flight that
-// would put it back into the queue.
+// idle reports whether it only waits in the queue: it has never held, and no request is in flight that would put it back
+// into the queue.
 func (a *Acquisition) idle() bool {
-	return a.Session == nil && !a.Named() && a.Entry.queued && !a.Entry.busy && a.copies == 0 && a.doubt == 0
+	return a.Session == nil && a.doubt == 0
 }
 
 // line returns the line behind the acquisition, or nil.

@@ -7,8 +7,7 @@ const BranchMark = "~."
 
 // Descends reports whether an owner is a branch, at any depth, of another one.
 func Descends(owner, ancestor string) bool {
-	rest, below := strings.CutPrefix(owner, ancestor)
-	return ancestor != "" && below && strings.HasPrefix(rest, BranchMark)
+	return ancestor != "" && strings.HasPrefix(owner, ancestor+BranchMark)
 }
 
 // Lineage returns the owner and its ancestors, nearest first.

@@ -316,7 +316,6 @@ func (e *Entry) Rejoin(at *Step) {
 	}
 	s.busy = false // a renewal that was in flight does not count any more
 	s.schedule(at)
-	s.Check(at)
 	s.CatchUp(at) // a hold may have ended in the meantime
 }
 
@@ -417,7 +416,6 @@ func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool, fails i
 		e.Fail(f.Err, at)
 		ended = true
 	case e.again:
-		e.again = false
 		e.Kick(at)
 	default:
 		e.retry(trust.Attempt(e.Terms.TTL), at)
@@ -446,7 +444,6 @@ func (q Request) BeatAnswered(said Answer, at *Step) (wasted int) {
 			e.retry(time.Minute, at)
 		}
 		if e.Waits() && e.again {
-			e.again = false
 			e.Kick(at)
 		}
 	}

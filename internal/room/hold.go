@@ -79,7 +79,6 @@ func (h *Hold) Detach(at *Step) bool {
 		return false
 	}
 	h.end(at)
-	s.drop(h)
 	s.dismiss(at)
 	s.end(at)
 	return true

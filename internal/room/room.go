@@ -120,14 +120,14 @@ func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
 	return l.bars(w)
 }
 
-// HeldSince returns when the oldest hold here was acquired, on any handle, or zero if there is none.
-func (r *Room) HeldSince() (since clock.Instant) {
+// HeldSince returns when the oldest hold of the oldest session was acquired, on any handle, or zero if there is none.
+func (r *Room) HeldSince() clock.Instant {
 	for _, s := range r.sessions.all() {
-		if h := s.holds.first; h != nil && (since.IsZero() || h.Acquired.Until(since) > 0) {
-			since = h.Acquired
+		if h := s.holds.first; h != nil {
+			return h.Acquired
 		}
 	}
-	return since
+	return clock.Instant{}
 }
 
 // Empty reports whether nobody holds, waits or stands in line. It is for tests.
@@ -190,17 +190,13 @@ func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
 	return Behind, p, nil
 }
 
-// HeldBy returns a session of a named owner that a hold of the call's mode can join, judged by the clock, or nil. An
-// owner that only reads and wants to write gets nil: Redis decides about that.
-func (r *Room) HeldBy(w Want, at *Step) *Session {
+// HeldBy returns a session of a named owner that a hold of the call's mode can join, or nil. An owner that only reads
+// and wants to write gets nil: Redis decides about that. Call Judge first.
+func (r *Room) HeldBy(w Want) *Session {
 	for _, s := range r.sessions.all() {
-		if s.Name != w.Owner || s.Over || s.Absent() || !w.Read && s.Ledger.Meant.Writes == 0 {
-			continue
+		if s.Name == w.Owner && !s.Absent() && (w.Read || s.Ledger.Meant.Writes > 0) {
+			return s
 		}
-		if s.Check(at); s.Over {
-			return nil
-		}
-		return s
 	}
 	return nil
 }
@@ -348,7 +344,7 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 		of = Flow{w.Owner, w.Read}
 	}
 	for _, s := range r.sessions.all() {
-		if s.carries && s.flow() == of && !s.Over && !s.ended(now) {
+		if s.carries && s.flow() == of && !s.ended(now) {
 			return true, Trouble{}
 		}
 	}

@@ -71,7 +71,7 @@ func (s *Session) ToConfirm() bool {
 func (s *Session) Confirmation() *ledger.Wish {
 	x := s.Terms.Wish()
 	s.parts(func(p part) { x.Lease = max(x.Lease, p.terms.TTL) }) // the longest of its holds
-	x.Kept = x.Kept && !s.waking
+	x.Kept = false
 	return x
 }
 
@@ -195,7 +195,7 @@ func (s *Session) expired() error {
 	return ErrExpired
 }
 
-// shed loses the holds whose own time is over. The others go on.
+// shed loses the holds whose own time is over. The others go on: the timer is due by then, and Due sets the next one.
 func (s *Session) shed(at *Step) {
 	var over []*Hold
 	for _, h := range s.holds.all() {
@@ -208,7 +208,6 @@ func (s *Session) shed(at *Step) {
 		s.drop(h)
 		h.lose(at)
 	}
-	s.schedule(at)
 	s.CatchUp(at)
 }
 
@@ -393,16 +392,13 @@ func (s *Session) renewal(now clock.Instant) (lease time.Duration, renew bool) {
 	return lease, renew
 }
 
-// shortest returns the shortest TTL of the holds that are renewed.
+// shortest returns the shortest TTL of the holds that are renewed, or 0.
 func (s *Session) shortest(now clock.Instant) (ttl time.Duration) {
 	s.parts(func(p part) {
 		if p.renews(now) && (ttl == 0 || p.terms.TTL < ttl) {
 			ttl = p.terms.TTL
 		}
 	})
-	if ttl == 0 {
-		return s.Terms.TTL
-	}
 	return ttl
 }
 
@@ -664,7 +660,7 @@ func (s *Session) Gone(why error, at *Step) {
 // its own when it sees that the session has ended.
 func (s *Session) Close(why error, at *Step) {
 	switch {
-	case s.Over || s.Away() || s.Entry != nil || s.anyReturned():
+	case s.Over || s.Entry != nil || s.anyReturned():
 		s.Lose(why, at)
 		return
 	case s.holds.first != nil:

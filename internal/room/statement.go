@@ -104,16 +104,12 @@ func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
 	}
 	st.tried()
 	s.Check(at)
-	if s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0) {
+	if extended = s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0); extended {
 		s.fails = 0
 		s.waitedFor(waiting, at)
-		s.schedule(at)
-		return true
 	}
-	if !s.Over { // a hold asks for replicas by now
-		s.retryAt(at.Now.Add(s.pause(at)), at)
-	}
-	return false
+	s.schedule(at) // it is due at once where a hold asks for replicas by now
+	return extended
 }
 
 // tried records that a renewal has ended.

@@ -66,7 +66,7 @@ func (c *roomCall) begin() {
 		return
 	}
 	if c.want.Owner != "" {
-		if s := m.room.HeldBy(c.want, at); s != nil {
+		if s := m.room.HeldBy(c.want); s != nil {
 			if !c.join(s, at) {
 				c.reenter(s, false)
 			}

@@ -59,7 +59,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"what was handed over is over here", "internal/room Hold.Detach",
-		"s.drop(h); s.dismiss(at); s.end(at); return true", "return true",
+		"s.dismiss(at); s.end(at); return true", "return true",
 		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
 	},
 	{
