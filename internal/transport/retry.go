@@ -9,10 +9,9 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// Try calls attempt until it returns again == false or an error that lasts (see Hopeless), and returns that error. If
-// attempt wants to go on, Try calls it after a pause if it returned an error. After success it calls attempt at once,
-// whether or not ctx has ended: attempt must look at ctx. If ctx ends or stop is closed during a pause, Try returns the
-// latest error. If ctx ends an attempt, it is the one before, if any.
+// Try calls attempt until it returns again == false or an error that lasts (see Hopeless), and returns that error. Try
+// calls attempt again after a pause if it failed, and at once if it did not: so attempt must look at ctx. If ctx ends
+// or stop is closed during a pause, Try returns the latest error. If ctx ends an attempt, it is the one before, if any.
 func Try(ctx context.Context, stop <-chan struct{}, attempt func() (again bool, err error)) error {
 	return TryEvery(ctx, stop, longestPause, attempt)
 }
