@@ -80,7 +80,7 @@ func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had
 		if len(granted) > 0 && len(refused) > 0 && seldom(&q.splits) {
 			ask = refused
 		}
-		if named && len(granted) > 1 && seldom(&q.entries) {
+		if named && seldom(&q.entries) {
 			ask = append(ask, granted...)
 		}
 		found := make(chan error, len(ask))
@@ -97,10 +97,7 @@ func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had
 
 // meets returns an error if another client of the Quorum holds on this client's server.
 func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
-	info, _, err := readInfo(ctx, l)
-	if err != nil {
-		return nil //nolint:nilerr // a server that does not answer shows nothing
-	}
+	info, _, _ := readInfo(ctx, l) // a server that does not answer shows nothing
 	holds := func(id string) bool {
 		return slices.ContainsFunc(info.Holders, func(h Holder) bool { return h.Label == id }) // labels are clients' IDs yet
 	}
@@ -144,7 +141,7 @@ func (l *QuorumLock) caller(ctx context.Context) (owner string, err error) {
 	}
 	for c, ok := ctx.Value(quorumKey{}).(*quorumContext); ok && err == nil; c, ok = c.parent.Value(quorumKey{}).(*quorumContext) {
 		first := c.hold.lock.first
-		if first.c == l.first.c && first.hash == l.first.hash && (owner == "" || c.hold.Owner() != owner) && c.hold.majority.Err() == nil {
+		if first.c == l.first.c && first.hash == l.first.hash && c.hold.Owner() != owner && c.hold.majority.Err() == nil {
 			err = fmt.Errorf("%w: the context descends from a live hold of this lock by another owner; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock)
 		}
 	}
@@ -165,7 +162,7 @@ func (l *QuorumLock) usable() error {
 func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
 	for _, other := range l.register.Others(h) {
 		switch {
-		case owner != "" && other.Owner() == owner:
+		case other.Owner() == owner:
 		case other.Token() > h.Token():
 			h.majority.Lose()
 		default:
@@ -188,7 +185,7 @@ func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan stru
 		}
 	}
 	switch {
-	case owner != "" && lost.Owner() == owner:
+	case lost.Owner() == owner:
 		err = fmt.Errorf("%w by an earlier hold of owner %q; unlock that hold first", ErrLost, owner)
 	case 2*closed >= len(l.majority.Primaries):
 		err = ErrClosed

@@ -27,6 +27,11 @@ func TestQuorumOfANamedOwnerReenters(t *testing.T) {
 			return err
 		}))
 		rig.WantIs(t, l.Do(t.Context(), func(ctx context.Context) error { return q.NewLock("a").Lock(ctx) }), relock.ErrDeadlock)
+		you := q.NewLock("a", relock.Owner("you"))
+		rig.WantIs(t, l.Do(t.Context(), func(ctx context.Context) error { _, err := you.TryLock(ctx, time.Second); return err }), relock.ErrDeadlock)
+		rig.Must(t, l.Do(t.Context(), func(ctx context.Context) error {
+			return newPrimaries(x, 3).lock("a").Do(ctx, func(context.Context) error { return nil }) // another lock of the name
+		}))
 		rig.Must(t, l.Do(t.Context(), func(ctx context.Context) error {
 			return q.NewLock("b").Do(ctx, func(context.Context) error { return nil })
 		}))
