@@ -142,6 +142,26 @@ func TestAGrantThatComesAsOthersAreAskedIsNotAskedForAgain(t *testing.T) {
 	})
 }
 
+// The first of three is had, the second is taken, and the third answers after the others were asked once more.
+// Fails when it is asked a second time while the first request is under way: as above.
+func TestAPrimaryThatHasNotAnsweredYetIsNotAskedAgain(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		all[1].holder = &fakeHold{of: all[1], ended: make(chan struct{})}
+		all[2].silence()
+		l, last := lockOn(all), &hook{fakePrimary: all[2], before: func(int) {}}
+		l.Primaries[2] = last
+		time.AfterFunc(patience+time.Millisecond, all[2].heal)
+		h := gather(t, l)
+		wantHeld(t, all, 0, 1, 2)
+		if asked := last.asked.Load(); asked != 1 {
+			t.Errorf("the last primary was asked %d times, want once", asked)
+		}
+		wantIs(t, h.Release(), nil)
+		wantHeld(t, all, 1)
+	})
+}
+
 // A primary falls silent as it has granted the lock: it cannot be told of the token.
 // Fails when the attempt ends with the error of its context, which its caller may not have.
 func TestAnAttemptThatEndsAsTheTokenIsMadeSaysSo(t *testing.T) {

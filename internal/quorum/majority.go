@@ -208,10 +208,7 @@ func (h *Majority) seek(primary int, wait time.Duration, lost bool) {
 		hold, err := Hold(nil), errQuit
 		defer func() { h.adopt(primary, hold, err) }() // deferred, because a hook may end the goroutine
 		if lost {
-			if why := h.look(); why != nil {
-				err = why
-				return
-			}
+			h.look()
 		}
 		hold, err = h.lock.Primaries[primary].Try(ctx, wait)
 	})
@@ -219,8 +216,8 @@ func (h *Majority) seek(primary int, wait time.Duration, lost bool) {
 
 var errQuit = errors.New("a hook has ended the goroutine of the request")
 
-// look makes all primaries say whether they still have their holds. It returns why the Majority has ended, or nil.
-func (h *Majority) look() error {
+// look makes all primaries say whether they still have their holds. A loss of the Majority ends its requests.
+func (h *Majority) look() {
 	var asked sync.WaitGroup
 	for i, m := range h.snapshot() {
 		if m.hold != nil && m.hold.Err() == nil {
@@ -232,7 +229,7 @@ func (h *Majority) look() error {
 		}
 	}
 	asked.Wait()
-	return h.Err()
+	_ = h.Err() // ends h.end after a loss
 }
 
 // adopt records the answer of a primary. A hold that comes after the end is given back. A hold that comes
@@ -291,12 +288,12 @@ func (h *Majority) elect(ctx context.Context) error {
 	token := h.token
 	for i := range h.members {
 		m := &h.members[i]
-		m.raised = m.hold != nil && m.token == token
-		m.asking = m.asking || m.hold != nil && !m.raised
+		m.asking = m.asking || m.hold != nil
 	}
+	members := slices.Clone(h.members)
 	h.mu.Unlock()
-	for i, m := range h.snapshot() {
-		if m.hold != nil && !m.raised {
+	for i, m := range members {
+		if m.hold != nil {
 			h.lock.beside(i, func() { h.tell(i, m, token) })
 		}
 	}
@@ -316,9 +313,6 @@ func (h *Majority) tell(primary int, of member, token int64) {
 	h.mu.Lock()
 	m := &h.members[primary]
 	m.asking, m.raised = false, counts
-	if !counts {
-		m.hold = nil
-	}
 	h.mu.Unlock()
 	defer signal(h.votes)
 	if !counts {
@@ -492,16 +486,14 @@ func (h *Majority) Token() (token int64, owner string) {
 // returns the error Lost if the primaries say so, and Unconfirmed if too few have confirmed it for another
 // owner to hold a majority.
 func (h *Majority) Release() error {
-	before := h.Err()
-	if why := h.finish(h.lock.Errors.NotHeld); before == nil && why != h.lock.Errors.NotHeld { //nolint:errorlint // finish returns it as it is
-		before = why // lost in between
-	}
+	_ = h.Err() // judges it by the clock first
+	ended := h.finish(h.lock.Errors.NotHeld)
 	h.mu.Lock()
 	h.err = h.lock.Errors.NotHeld // from now on, even after a loss
 	h.mu.Unlock()
 	found := h.release()
-	if before != nil {
-		return before
+	if ended != h.lock.Errors.NotHeld { //nolint:errorlint // finish returns it as it is
+		return ended
 	}
 	return found
 }

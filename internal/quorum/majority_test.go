@@ -110,6 +110,25 @@ func TestPrimariesThatComeBackAreTakenAgain(t *testing.T) {
 	})
 }
 
+// The others answer once one has refused.
+// Fails when the attempt takes a request for under way that has been answered: that primary is asked no more.
+func TestAPrimaryThatRefusedTheAttemptIsTakenLater(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(7, 0, 0)
+		all[2].final = errRefused
+		for _, p := range all[:2] {
+			p.silence()
+			time.AfterFunc(time.Millisecond, p.heal)
+		}
+		h := gather(t, lockOn(all))
+		all[2].change(func() { all[2].final = nil })
+		virtual.Sleep(time.Second)
+		wantHeld(t, all, 0, 1, 2)
+		wantIs(t, h.Release(), nil)
+		wantHeld(t, all)
+	})
+}
+
 func TestWithoutRenewalsNoPrimaryIsTakenAgain(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all, h := fixedOn(t)
@@ -263,6 +282,23 @@ func (p mute) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) 
 	h, err := p.fakePrimary.Try(ctx, wait)
 	p.silence()
 	return h, err
+}
+
+// Fails when an attempt waits for its patience though what it had is given back.
+func TestAnAttemptThatFailsEndsOnceWhatItHadIsGivenBack(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0) // both are needed, so what one has granted is waited for
+		all[1].holder = &fakeHold{of: all[1], ended: make(chan struct{})}
+		l := lockOn(all)
+		l.Primaries[0] = slow{all[0]}
+		began := time.Now()
+		_, err := l.Attempt(t.Context(), true)
+		wantIs(t, err, errTaken)
+		if took := time.Since(began); took != time.Millisecond {
+			t.Errorf("took %v, want the millisecond of the release", took)
+		}
+		wantHeld(t, all, 1)
+	})
 }
 
 // The votes of two primaries are split, and that which was had does not hear that it is given back.

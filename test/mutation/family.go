@@ -144,7 +144,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a primary that was lost is taken again after a look at the others", "internal/quorum Majority.seek",
-		"why := h.look()", "why := error(nil)",
+		"h.look()", "",
 		[]string{"TestQuorumHoldEndsOnceAMajorityWasForcedTogetherThoughMessagesAreLost"},
 	},
 	{
@@ -231,6 +231,31 @@ var familyRules = []Rule{
 		"an attempt that is cut short as its token is made says so", "internal/quorum Majority.elect",
 		`return fmt.Errorf("%w: its context ended before a majority had the token: %w", ErrFewAnswer, h.lock.Errors.Silent)`, "return ctx.Err()",
 		[]string{"TestAnAttemptThatEndsAsTheTokenIsMadeSaysSo"},
+	},
+	{
+		"a primary that has not answered yet is not asked again", "internal/quorum Majority.seek",
+		"!m.asking && m.hold == nil", "m.hold == nil",
+		[]string{"TestAPrimaryThatHasNotAnsweredYetIsNotAskedAgain"},
+	},
+	{
+		"a primary that refused an attempt is asked later", "internal/quorum Majority.elect",
+		"m.asking || m.hold != nil", "true",
+		[]string{"TestAPrimaryThatRefusedTheAttemptIsTakenLater"},
+	},
+	{
+		"who gives back hears that it is over", "internal/quorum Majority.settled",
+		"signal(h.votes)", "",
+		[]string{"TestAnAttemptThatFailsEndsOnceWhatItHadIsGivenBack"},
+	},
+	{
+		"a quorum's nested call of another owner would wait for itself", ". QuorumLock.caller",
+		"c.hold.Owner() != owner", "owner == \"\"",
+		[]string{"TestQuorumOfANamedOwnerReenters"},
+	},
+	{
+		"locks of one name on other primaries are others", ". QuorumLock.caller",
+		"first.c == l.first.c &&", "",
+		[]string{"TestQuorumOfANamedOwnerReenters"},
 	},
 	{
 		"a primary that is had is not asked again", "internal/quorum Majority.seek",
