@@ -32,7 +32,7 @@ func (c *checkup) version(ctx context.Context) {
 		// A server that only has RESP2 has no HELLO.
 		info, infoErr := c.section(ctx, "server")
 		if infoErr != nil || info["redis_version"] == "" {
-			c.add("version", unknown, err.Error(), "Redis 7.0 or Valkey is needed, RESP2 is enough: see the check of locks below")
+			c.add("version", unknown, err.Error(), "Redis 7.0 or Valkey is needed, and RESP2 is enough: see the check of locks below")
 			return
 		}
 		hello["server"], hello["version"], hello["mode"] = "redis", info["redis_version"], info["redis_mode"]
@@ -170,9 +170,9 @@ func (c *checkup) clock(ctx context.Context) {
 		c.add("clock", wrong, fmt.Sprintf("the clock stepped by %v after %v", step.Round(time.Millisecond), at.Round(time.Millisecond)),
 			"leases, tickets and tokens depend on this clock: slew it, never step it")
 	case off > farOff || off < -farOff:
-		c.add("clock", warning, fmt.Sprintf("%v off this machine's", off), "one of the two clocks is wrong")
+		c.add("clock", warning, fmt.Sprintf("%v off this machine's clock", off), "one of the two clocks is wrong")
 	default:
-		c.add("clock", fine, fmt.Sprintf("no step in %v, %v off this machine's", last.asked.Sub(all[0].asked).Round(time.Second/10), off), "")
+		c.add("clock", fine, fmt.Sprintf("no step in %v, %v off this machine's clock", last.asked.Sub(all[0].asked).Round(time.Second/10), off), "")
 	}
 	c.latency(all)
 }

@@ -182,7 +182,7 @@ func (s *span) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if n, bad := strconv.ParseFloat(text, 64); bad == nil {
 		if n > 1e9 || n < -1e9 || n != n {
-			return errors.New("too long")
+			return errors.New("must be at most 1e9 seconds")
 		}
 		d, err = time.Duration(math.Round(n*float64(time.Second))), nil
 	}

@@ -168,7 +168,7 @@ func (t *tool) unlock(fs *flags) action {
 		if err != nil {
 			return err
 		}
-		t.removed(ended.(relock.Info), "there was nothing to remove")
+		t.removed(ended.(relock.Info), "there was no holder to remove")
 		return nil
 	})
 }

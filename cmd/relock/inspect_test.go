@@ -128,7 +128,7 @@ func TestForcedUnlockTellsWhatItRemoved(t *testing.T) {
 	}
 	<-h.Lost()
 	w.wantFree("x")
-	if status, out, _ := w.relock("unlock", "-force", "x"); status != 0 || out != "x: there was nothing to remove\n" {
+	if status, out, _ := w.relock("unlock", "-force", "x"); status != 0 || out != "x: there was no holder to remove\n" {
 		t.Errorf("unlock of a free lock: status %d, %q", status, out)
 	}
 }

@@ -123,7 +123,7 @@ func (t *tool) written(status int) int {
 	if status != 0 || t.unsaid == nil {
 		return status
 	}
-	return t.failAs(exitOutput, fmt.Errorf("standard output: %w", t.unsaid))
+	return t.failAs(exitOutput, fmt.Errorf("cannot write to standard output: %w", t.unsaid))
 }
 
 // say prints to standard output.
