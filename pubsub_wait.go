@@ -69,7 +69,7 @@ func (w *waiting) acquire() (*Hold, error) {
 			if h, err := acquired(s.Acquisition).reenter(w, false); !ending.Is(err, errGone) {
 				return h, err
 			}
-			at = k.look()
+			return w.acquire() // if the session was lost in the meantime, Bars says so
 		}
 	}
 	if k.c.tracker.Draining() {
@@ -83,9 +83,6 @@ func (w *waiting) acquire() (*Hold, error) {
 	case room.Retake:
 		defer k.end(&at)
 		return w.firstHold(acquired(s.Acquisition), &at)
-	case room.Join:
-		k.end(&at)
-		return acquired(s.Acquisition).reenter(w, true)
 	case room.Behind:
 		taken, _ := k.room.Hears(want, nil, w.began, at.Now) // the hold that shows it may end just before the wait does
 		w.wasTaken = w.wasTaken || taken

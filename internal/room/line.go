@@ -86,7 +86,6 @@ const (
 	Alone  Way = iota // it asks Redis for itself
 	First             // it asks Redis for itself and all that stand behind it: it carries the flow's claim
 	Behind            // it stands in line
-	Join              // its owner holds, and a hold is reserved for it
 	Retake            // its client has kept the grant of an earlier call
 )
 

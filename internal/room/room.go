@@ -138,8 +138,8 @@ func (r *Room) Empty() bool {
 // GiveBackKept releases the grant that is kept after its last hold (Terms.Sticky), if there is one.
 func (r *Room) GiveBackKept(at *Step) { r.kept.giveBack(at) }
 
-// Want decides how a call for the lock goes on, and notes that: it takes the claim, stands in line or reserves a hold.
-// Behind comes with a Follower, and Join and Retake with a Session.
+// Want decides how a call for the lock goes on, and notes that: it takes the claim or stands in line.
+// Behind comes with a Follower, and Retake with a Session. A named owner that holds has joined before: see HeldBy.
 func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	if r.kept != nil {
 		if s := r.kept.take(w, at); s != nil {
@@ -147,7 +147,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 		}
 	}
 	if w.Owner != "" && !w.Once {
-		return r.follow(w, at)
+		return r.follow(w)
 	}
 	switch {
 	case w.Owner != "" || !r.Plain || w.Once && r.claimed:
@@ -167,15 +167,9 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	return Behind, p, nil
 }
 
-// follow is Want for a named owner. The owner may hold by now, or another of its calls may ask already.
-func (r *Room) follow(w Want, at *Step) (Way, *Follower, *Session) {
+// follow is Want for a named owner: another of its calls may ask already.
+func (r *Room) follow(w Want) (Way, *Follower, *Session) {
 	of := Flow{w.Owner, w.Read}
-	for _, s := range r.sessions.all() {
-		if s.Named() && !s.Absent() && s.flow() == of && (of.Read || s.Ledger.Meant.Writes > 0) && !s.ended(at.Now) {
-			s.reserve()
-			return Join, nil, s
-		}
-	}
 	r.needCrowd()
 	behind := r.flows[of]
 	if behind == nil {

@@ -83,9 +83,6 @@ func (c *roomCall) begin() {
 	case room.Behind:
 		p.Who, c.follower = c, p
 		m.done(at)
-	case room.Join:
-		m.done(at)
-		c.reenter(s, true)
 	case room.Retake:
 		m.hall.seen["kept grants that were taken again"]++
 		c.acq = s.Of.(*roomAcq)

@@ -323,11 +323,6 @@ var conditionRules = []Rule{
 		[]string{"TestWhatIsLockedWhileAWaitIsConfirmedCanBeUnlocked"},
 	},
 	{
-		"condition: no call stands for a hold of what a wait has until it returns", "internal/room Room.follow",
-		"!s.Absent() &&", "",
-		[]string{"TestWhatIsLockedWhileAWaitIsConfirmedCanBeUnlocked"},
-	},
-	{
 		"condition: a wait without a hold is lost", "internal/room Session.finishApart",
 		"s.LoseHeld(ErrLeft, at)", "",
 		[]string{"TestAWaitThatHasNoHoldLeftIsLostAndItsSignalIsTheNextOnes"},

@@ -31,7 +31,7 @@ var Liveness = []Rule{
 	},
 	{
 		"named owners ask redis first", "internal/room Room.Want",
-		`if w.Owner != "" && !w.Once { return r.follow(w, at) }; switch { case w.Owner != "" ||`, "switch { case",
+		`if w.Owner != "" && !w.Once { return r.follow(w) }; switch { case w.Owner != "" ||`, "switch { case",
 		[]string{"TestF13aNamedOwnerDoesNotStandBehindAnonymousWaitersOfItsProcess"},
 	},
 	{
