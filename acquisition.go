@@ -111,9 +111,7 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 			err = errGone
 		}
 	}()
-	if _, err = a.tell(w.ctx, x, w.once); ending.Is(err, errTurn) {
-		err = w.orContextEnded(errTurn)
-	}
+	_, err = a.tell(w.ctx, x, w.once)
 	return nil, err
 }
 
@@ -141,31 +139,25 @@ func (a *acquisition) makeTurn() {
 	}
 }
 
-// takeTurn waits until no other call sends a statement: errTurn if ctx ends first, and ErrClosed if the client does.
+// takeTurn waits until no other call sends a statement. It returns ctx's error if that ends first, and ErrClosed
+// if the client does.
 func (a *acquisition) takeTurn(ctx context.Context) error {
 	select {
 	case a.turn.place <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return errTurn
+		return ending.Of(ctx)
 	case <-a.keeper.c.ctx.Done():
 		return ErrClosed // the call that has the turn may never give it back
 	}
 }
 
-// errTurn says that the call has sent nothing, because another call's statement is still unanswered.
-var errTurn = &requestError{err: errors.New("redis has not answered another call of the same owner")}
-
-// takeTurnToChange is takeTurn for a Cond's Wait or signal. It makes the turn if needed, and returns ctx's error alone.
+// takeTurnToChange is takeTurn for a Cond's Wait or signal. It makes the turn if needed.
 func (a *acquisition) takeTurnToChange(ctx context.Context) error {
 	a.keeper.mu.Lock()
 	a.makeTurn()
 	a.keeper.mu.Unlock()
-	err := a.takeTurn(ctx)
-	if ending.Is(err, errTurn) {
-		return ending.Of(ctx)
-	}
-	return err
+	return a.takeTurn(ctx)
 }
 
 // markGone marks the session as lost because Redis no longer has it, and returns why.
@@ -191,8 +183,8 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 	final := true // err is already the error to return
 	err = transport.Try(ctx, nil, func() (again bool, err error) {
 		if err := a.takeTurn(ctx); err != nil {
-			final = true
-			return false, err
+			final = ending.Is(err, ErrClosed)
+			return false, err // if ctx has ended, another call's statement is unanswered
 		}
 		defer func() { <-a.turn.place }() // deferred, because a hook of the redis client may panic
 		var st *room.Statement
@@ -281,15 +273,12 @@ func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool
 // with it everything that the statements were about.
 func (a *acquisition) tellLater() {
 	left := a.keeper.c.leaving.Begin(a.keeper.hash) // the statement may be that nothing is held any more
-	spawned := a.keeper.c.background(a.patience(), func(ctx context.Context) {
+	a.keeper.c.background(a.patience(), func(ctx context.Context) {
 		defer left()
 		if last, _ := a.tell(ctx, nil, false); last != nil {
 			last.later()
 		}
 	})
-	if !spawned {
-		left()
-	}
 }
 
 // lower tells Redis for an Unlock that the session has fewer holds, or none, and returns the result of the Unlock.
@@ -315,8 +304,6 @@ func (a *acquisition) lower() error {
 		return a.awaitRelease(ctx)
 	case transport.Hopeless(err):
 		return fmt.Errorf("%w, and will not be: %w; the next renewal says what is left, or the lease ends it", ErrUnconfirmed, err)
-	case errors.Is(err, errTurn), errors.Is(err, ErrClosed):
-		err = nil
 	}
 	a.tellLater()
 	return c.unconfirmed(err)
@@ -487,7 +474,7 @@ func (r *releasing) result(err error) error {
 func (r *releasing) later() {
 	c := r.a.keeper.c
 	left := c.leaving.Begin(r.a.keeper.hash)
-	spawned := c.background(r.a.patience(), func(ctx context.Context) {
+	c.background(r.a.patience(), func(ctx context.Context) {
 		defer left()
 		err := r.run(ctx, nil)
 		left()
@@ -503,9 +490,6 @@ func (r *releasing) later() {
 			_ = r.run(late, nil)
 		}
 	})
-	if !spawned {
-		left()
-	}
 }
 
 // run tries until Redis has answered or ctx ends. err is the result of an earlier try, which counts as the first.

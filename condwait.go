@@ -148,9 +148,9 @@ func (w *awaiting) outlast(ctx context.Context) (context.Context, context.Cancel
 	return patient, func() { stop(); cancel() }
 }
 
-// sleep waits for a signal and then for the lock.
+// sleep waits for a signal and then for the lock. Close loses the session, which wakes it.
 func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
-	c, woken := w.a.keeper.c, w.a.waitOver()
+	woken := w.a.waitOver()
 	look := time.NewTicker(trust.Pulse(w.a.Terms.TTL)) // a failover of a Cluster may have lost a signal
 	defer look.Stop()
 	for signalled, err = w.doze(ctx, woken, look.C); err == nil; {
@@ -159,8 +159,6 @@ func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
 			return signalled, w.resume(ctx)
 		case <-look.C:
 			err = w.silence(ctx)
-		case <-c.ctx.Done():
-			err = ErrClosed
 		}
 	}
 	return false, w.lose(err)

@@ -352,7 +352,7 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	case ending.Is(err, ErrClosed):
 		return h.judge() // lost
 	case err != nil:
-		return ending.Of(ctx)
+		return err
 	}
 	x := &ledger.Wish{}
 	if err := h.move(rw, x); err != nil {

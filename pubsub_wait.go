@@ -254,7 +254,7 @@ func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) erro
 		if trouble == nil || w.ctx.Err() == nil {
 			trouble = failed(w.ctx, err, w.keeper.c.clock.Now(), asked)
 		}
-		if again = useless || !w.once; again && tries > 1 && w.ctx.Err() == nil {
+		if again = useless || !w.once; tries > 1 && w.ctx.Err() == nil {
 			if !waits {
 				waits = true
 				w.keeper.c.unheard.Begin()
@@ -391,10 +391,7 @@ func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 				a.giveUp()
 			}
 		}()
-		if err = a.prove(w.ctx, w.once); ending.Is(err, errTurn) {
-			err = w.orContextEnded(errTurn)
-		}
-		if err != nil {
+		if err = a.prove(w.ctx, w.once); err != nil {
 			return nil, err
 		}
 		at = k.begin()
@@ -483,10 +480,8 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 		return a, nil
 	case refused:
 		return nil, w.refused(a, &refusal.Answer)
-	case why == nil, a.Session != nil && !w.keeper.c.tracker.Draining():
+	case why == nil, a.Session != nil:
 		return nil, errGone
-	case a.Session != nil:
-		return nil, lostFor(why)
 	}
 	return nil, why
 }
