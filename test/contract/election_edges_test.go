@@ -5,10 +5,13 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 	"weak"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
@@ -82,6 +85,41 @@ func TestElectionIsObserved(t *testing.T) {
 		}
 		last.step <- nil
 		rig.Must(t, <-last.ended)
+	})
+}
+
+// An after calls what it has when a command has been answered.
+type after struct{ atomic.Pointer[func()] }
+
+func (*after) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*after) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (a *after) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if f := a.Load(); f != nil {
+			(*f)()
+		}
+		return err
+	}
+}
+
+// The context ends as Redis answers.
+// Fails when the last that is told is not the context's error.
+func TestAnElectionWhoseObserverEndsWithAnAnswerTellsTheEnd(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		ctx, cancel := context.WithCancel(t.Context())
+		rdb, end := x.Server.Client(t), &after{}
+		rdb.AddHook(end)
+		told, ended := observe(ctx, rig.Open(t, rdb).NewElection("e"))
+		rig.WantIs(t, change(t, told).err, relock.ErrNotHeld)
+		f := func() { cancel() }
+		end.Store(&f)
+		rig.Must(t, <-ended)
+		rig.WantIs(t, (<-told).err, context.Canceled)
 	})
 }
 

@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -48,5 +49,46 @@ func TestAQuorumLockHasNoSecondHoldBeforeTheFirstIsUnlocked(t *testing.T) {
 func TestUnlockOfALostQuorumHoldLeavesTheNextHoldOfItsHandle(t *testing.T) {
 	quorumGrantedBeside(t, func(x *rig.Lab, l, other *relock.QuorumLock, second rig.Going) {
 		rig.LostUnlockSparesTheNext(x, l, other, second)
+	})
+}
+
+// A stalledContext does not say between two instants whether it has ended, as if its caller had been suspended.
+type stalledContext struct {
+	context.Context
+	from, until time.Time
+}
+
+func (c stalledContext) Err() error {
+	if now := time.Now(); now.After(c.from) && now.Before(c.until) {
+		virtual.Sleep(c.until.Sub(now))
+	}
+	return c.Context.Err()
+}
+
+// The first call has a majority when it stalls. The primaries lose their data, and grant the lock to the second call.
+// Fails when the first call returns then, beside the hold of the second.
+func TestAQuorumCallThatStallsWithItsMajorityHoldsNothingBesideALaterOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		p := newPrimaries(x, 3)
+		q, links := p.process()
+		l, began := q.NewLock("a"), time.Now()
+		for _, link := range links {
+			link.Latency(10 * time.Millisecond)
+		}
+		stalled := stalledContext{t.Context(), began.Add(time.Millisecond), began.Add(18 * time.Second)}
+		first := rig.Beside(func() error { return l.Lock(stalled) })
+		virtual.Sleep(5 * time.Second)
+		second := rig.Beside(func() error { return l.Lock(t.Context()) })
+		virtual.Sleep(6 * time.Second) // what the first has is renewed at 10 s
+		for _, srv := range p.all {
+			rig.Must(t, srv.Client(t).FlushAll(t.Context()).Err())
+		}
+		virtual.Sleep(6 * time.Second)
+		rig.Must(t, rig.Returned(t, second))
+		virtual.Sleep(90 * time.Second)
+		rig.StillWaits(t, first)
+		rig.Must(t, l.Unlock())
+		rig.Must(t, <-first)
+		rig.Must(t, l.Unlock())
 	})
 }

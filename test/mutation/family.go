@@ -53,6 +53,11 @@ var familyRules = []Rule{
 		[]string{"TestElectionIsObserved", "TestElectionThatCannotBeIsRefused"},
 	},
 	{
+		"an observation ends with what ended it", ". Election.Observe",
+		"now == failing && (", "(",
+		[]string{"TestAnElectionWhoseObserverEndsWithAnAnswerTellsTheEnd"},
+	},
+	{
 		"candidates stand in line", ". Client.NewElection",
 		"slices.Concat(opts, []LockOption{Fair(), oneToken})", "slices.Concat(opts, []LockOption{})",
 		[]string{"TestElectionHasOneLeaderUntilItGivesUp"},
@@ -336,6 +341,11 @@ var familyRules = []Rule{
 		"a lost hold of a quorum occupies its handle", ". QuorumLock.occupied",
 		"if !is {", "if is || !is {",
 		[]string{"TestLostQuorumHoldOccupiesItsHandle"},
+	},
+	{
+		"a quorum's call that is granted the lock before another has lost it", ". QuorumLock.outdo",
+		"h.majority.Lose()", "",
+		[]string{"TestAQuorumCallThatStallsWithItsMajorityHoldsNothingBesideALaterOne"},
 	},
 	{
 		"a quorum's handle that is granted the lock again has lost its older hold", ". QuorumLock.outdo",
