@@ -156,7 +156,7 @@ func (s *Shards) leave(channel string, b *box) {
 // expire ends a channel whose linger time has passed. It runs on a timer's goroutine.
 func (s *Shards) expire(channel string, b *box) {
 	s.mu.Lock()
-	if s.closed || b.users > 0 || s.boxes[channel] != b {
+	if b.users > 0 || s.boxes[channel] != b {
 		s.mu.Unlock()
 		return
 	}
