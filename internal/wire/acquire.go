@@ -132,19 +132,16 @@ func decodeAnswer(cur *script.Cursor) (a room.Answer, ofAll bool) {
 		if !cur.More() {
 			return a, true
 		}
-		for range 3 { // for this request only, which has no fields of its own
-			cur.Within("nothing", 0, 0)
-		}
-		cur.Str("nothing")
-	case room.Held:
-		a.Low, a.High = tokens(cur)
-		a.Remaining = lease(cur)
-		a.Wanted = wanted(cur)
+		fallthrough // for this request only: its fields are all zero
 	case room.Queued, room.Taken, room.Awaits, room.Ended, room.Upgrade:
 		a.Place = cur.Within("place", 0, maxCount)
 		a.Wait = millis(cur.Within("wait", -maxLease, maxLease))
 		a.First = yes(cur, "first")
 		a.Ghost = cur.Str("ghost")
+	case room.Held:
+		a.Low, a.High = tokens(cur)
+		a.Remaining = lease(cur)
+		a.Wanted = wanted(cur)
 	default:
 		cur.Check(false, "code")
 	}

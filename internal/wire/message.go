@@ -29,7 +29,7 @@ type Message struct {
 	Sight     Sight    // echo
 }
 
-// ParseMessage reads a message. It refuses whatever the scripts do not write.
+// ParseMessage reads a message. It refuses what the scripts do not write, except nonces that follow in a grant.
 func ParseMessage(payload string) (m Message, err error) {
 	var fields bool
 	m.Verb, payload, fields = strings.Cut(payload, " ")
@@ -52,8 +52,8 @@ func ParseMessage(payload string) (m Message, err error) {
 	return m, fmt.Errorf("message of unknown verb %.20q", m.Verb)
 }
 
-// parseGrant reads the fields of a grant. It refuses whatever the scripts do not write, as a number with a sign or with
-// leading zeros.
+// parseGrant reads the fields of a grant. It refuses numbers that the scripts do not write, as one with a sign or with
+// leading zeros. What is no nonce behind them is the nonce of nobody.
 func parseGrant(payload string) (Message, error) {
 	fields := strings.Split(payload, " ")
 	if len(fields) < 4 || len(fields[0]) != nonceLen {
@@ -63,11 +63,6 @@ func parseGrant(payload string) (Message, error) {
 	wanted := len(run) > 0 && run[0] == isWanted
 	if wanted {
 		run = run[1:]
-	}
-	for _, nonce := range run {
-		if len(nonce) != nonceLen {
-			return Message{}, fmt.Errorf("message grant has a nonce of %d bytes behind it", len(nonce))
-		}
 	}
 	var numbers [3]int64
 	for i, field := range fields[1:4] {
