@@ -69,6 +69,23 @@ func TestCheckAsksForTheFirstLock(t *testing.T) {
 		if n := link.Commands()["eval"] - before; n > 0 {
 			t.Errorf("the first lock asks %d times for what has been checked", n)
 		}
+		if n := link.Commands()["wait"]; n > 0 {
+			t.Errorf("WAIT was sent %d times without Replicas", n)
+		}
+	})
+}
+
+// Fails when a probe asks a server that starts again and again until its time is over.
+func TestCheckTriesThreeTimes(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		rig.Must(t, c.Check(t.Context()))
+		before := link.Commands()["evalsha"]
+		x.Server.FailNext(1000, "LOADING Redis is loading the dataset in memory", func(args []string) bool { return args[0] == "evalsha" })
+		rig.WantIs(t, c.Check(t.Context()), relock.ErrUnavailable)
+		if n := link.Commands()["evalsha"] - before; n != 3 {
+			t.Errorf("%d tries, want 3", n)
+		}
 	})
 }
 

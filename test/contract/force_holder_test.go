@@ -3,6 +3,7 @@ package contract_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,6 +209,26 @@ func TestForceUnlockHolderLeavesTheRestOfAName(t *testing.T) {
 		}
 		if x.Info(x.Eye.NewLock("a")).Resting == 0 {
 			t.Error("the name rests no more")
+		}
+	})
+}
+
+// Redis refuses to end the second of two grants.
+// Fails when the caller is not told of it, or not that the first has ended.
+func TestForceUnlockThatIsRefusedHalfwaySaysBoth(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		x.Take(x.Client().NewRWLock("a").RLocker())
+		x.Take(x.Client().NewRWLock("a").RLocker())
+		operator := x.Client().NewRWLock("a").WLocker()
+		ends := 0
+		x.Server.FailNext(1, "NOPERM this user has no permissions", func(args []string) bool {
+			if rig.Runs(redistest.Command{Args: args}, "force") {
+				ends++
+			}
+			return ends == 3 // the first is sent as EVALSHA and as EVAL
+		})
+		if ended, err := operator.ForceUnlock(t.Context()); !ended || err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			t.Errorf("%t, %v, want that one has ended, and an error", ended, err)
 		}
 	})
 }

@@ -7,8 +7,28 @@ import (
 	"testing/synctest"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/rig"
 )
+
+// Copies of messages about a hold that the nonce has not got, or not any more.
+// Fails when one of them ends the wait, or the inbox.
+func TestMessagesOfALossLeaveWhoWaitsInTheQueue(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		held, c := x.Take(x.Lock("a")), x.Client()
+		waits := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
+		synctest.Wait()
+		nonce := x.Redis.ZRange(t.Context(), key.For("relock", "a").Queue, -1, -1).Val()[0]
+		for _, channel := range x.Redis.PubSubChannels(t.Context(), "*").Val() {
+			for _, verb := range []string{"lost ", "ended "} {
+				rig.Must(t, x.Redis.Publish(t.Context(), channel, verb+nonce).Err())
+			}
+		}
+		rig.StillWaits(t, waits)
+		rig.Must(t, held.Release())
+		rig.Must(t, rig.Returned(t, waits))
+	})
+}
 
 // Another version, or a stranger, publishes to the inbox of a client. Fails when nobody is told.
 func TestAMessageThatIsNotUnderstoodIsLogged(t *testing.T) {

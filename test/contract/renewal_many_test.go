@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,28 @@ func TestWhoRefusesToRenewManyIsAskedForEach(t *testing.T) {
 	if n := renewedTogether(t, 12, 5*time.Minute, "CROSSSLOT Keys in request don't hash to the same slot"); n != 1 {
 		t.Errorf("%d commands of several locks, want the one that was refused", n)
 	}
+}
+
+// Fails when the hook hears of locks that are renewed by a command each, and not of those that one command renews.
+func TestTheHookHearsOfEachLockThatIsRenewedTogether(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var mu sync.Mutex
+		renewed := make(map[string]int)
+		c := x.Client(relock.Trace(relock.Hooks{Renewed: func(e relock.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			renewed[e.Name]++
+		}}))
+		for i := range 12 {
+			rig.MustAcquire(t, c.NewLock(fmt.Sprint("job ", i)))
+		}
+		virtual.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(renewed) != 12 {
+			t.Errorf("the hook heard of %v, want 12 locks", renewed)
+		}
+	})
 }
 
 // A command of many has to be sorted out again if one of them is lost, so few are not worth it.

@@ -140,6 +140,21 @@ var Liveness = []Rule{
 		[]string{"TestJournalHasAnInboxThatIsElsewhereConnectAgainOnce"},
 	},
 	{
+		"a message of a loss ends no wait", ". Client.deliver",
+		"case m.Verb == \"lost\" && a.Held():", "case m.Verb == \"lost\":",
+		[]string{"TestMessagesOfALossLeaveWhoWaitsInTheQueue"},
+	},
+	{
+		"a message that an ancestor has ended ends no wait", ". Client.deliver",
+		"case m.Verb == \"ended\" && a.Held():", "case m.Verb == \"ended\":",
+		[]string{"TestMessagesOfALossLeaveWhoWaitsInTheQueue"},
+	},
+	{
+		"the hook hears of what is renewed together", ". watchdog.renewed",
+		"hooks = append(hooks, newestHook(w.c.cfg.hooks.Renewed, st, nil))", "",
+		[]string{"TestTheHookHearsOfEachLockThatIsRenewedTogether"},
+	},
+	{
 		"a message that is not understood is told", ". Client.deliver",
 		`c.cfg.log.Warn("message not understood", slog.Any("err", err))`, "",
 		[]string{"TestAMessageThatIsNotUnderstoodIsLogged"},

@@ -103,6 +103,16 @@ var serverRules = []Rule{
 		[]string{"TestARefusalIsNoOutage", "TestCheckNamesEveryMissingPermission"},
 	},
 	{
+		"a check ends after three tries", ". Client.check",
+		"tries < 3", "tries > 0",
+		[]string{"TestCheckTriesThreeTimes"},
+	},
+	{
+		"a check asks for WAIT where replicas are wanted", ". Client.check",
+		"err == nil && c.cfg.terms.Replicas.N > 0", "err == nil",
+		[]string{"TestCheckAsksForTheFirstLock"},
+	},
+	{
 		"a check of a client that ends is refused", ". Client.check",
 		"case c.tracker.Draining():", "case false:",
 		[]string{"TestCheckOfAClientThatEndsIsErrClosed"},

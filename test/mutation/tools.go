@@ -278,6 +278,11 @@ var commandRules = []Rule{
 		[]string{"TestSignalIsPassedOnToWhatIsLeftAfterALoss"},
 	},
 	{
+		"a forced unlock that is refused halfway is told", ". forceHolders",
+		"case err != nil:", "case false:",
+		[]string{"TestForceUnlockThatIsRefusedHalfwaySaysBoth"},
+	},
+	{
 		"unlock names nobody whom it has not removed", ". forceHolders",
 		"case one: ended.Holders", "default: ended.Holders",
 		[]string{"TestForcedUnlockNamesWhomItRemovedThoughTheLockPassesOn"},
