@@ -472,3 +472,36 @@ func TestWhoComesWhileOneIsStuckGoesElsewhere(t *testing.T) {
 		}
 	})
 }
+
+// A broken connection takes no command, and its reads do not end.
+type broken struct{ net.Conn }
+
+var errBroken = errors.New("broken pipe")
+
+func (broken) Write([]byte) (int, error) { return 0, errBroken }
+
+// Fails when a call waits until its time is over for a command that could not be written.
+func TestACallWhoseCommandCannotBeWrittenEndsAtOnce(t *testing.T) {
+	for what, more := range map[string]int{"alone": 0, "beside another": 1} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here, there := net.Pipe()
+				defer there.Close()
+				s := newStream(&streamSource{rtt: new(atomic.Int64)}, broken{here}, 0)
+				for range more {
+					s.begin()
+					defer s.end()
+				}
+				c := sends(t.Context(), s)
+				select {
+				case <-c.ended:
+				default:
+					t.Fatal("it waits")
+				}
+				if !errors.Is(c.err, errBroken) || s.source.stream.Load() != nil {
+					t.Errorf("%v, want that the connection is broken; calls begin on it: %t", c.err, s.source.stream.Load() != nil)
+				}
+			})
+		})
+	}
+}

@@ -230,6 +230,26 @@ var usualRules = []Rule{
 		[]string{"TestCallsToAPrimaryOfAClusterShareAConnection"},
 	},
 	{
+		"a pool is full once it may make no more connections", "internal/transport streamSource.poolFull",
+		"most = min(most, opt.MaxActiveConns)", "",
+		[]string{"TestARenewalNeedsNoneOfAsManyConnectionsAsMayBe"},
+	},
+	{
+		"a stream that owes a reply to nobody is replaced", "internal/transport streamSource.tryJoin",
+		"if alone {", "if false {",
+		[]string{"TestAStreamThatOwesAReplyToNobodyIsReplaced"},
+	},
+	{
+		"a connection that takes no command is left", "internal/transport stream.write",
+		"s.fail(err)", "_ = err",
+		[]string{"TestACallWhoseCommandCannotBeWrittenEndsAtOnce"},
+	},
+	{
+		"idle connections are not closed by each call", "internal/transport Transport.retireIdle",
+		"ending.Pause(t.life, nil, retireInterval)", "_ = ending.Pause",
+		[]string{"TestIdleConnectionsToAPrimaryWithoutReplicasAreNotClosedByEachCall"},
+	},
+	{
 		"no stream is made after Wait", "internal/transport streamSource.close",
 		"o.closed = true", "",
 		[]string{"TestACallAfterWaitLeavesNoConnection"},

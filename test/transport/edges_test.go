@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,6 +173,90 @@ func TestACallWithReplicasSaysThatItsCredentialsAreRefused(t *testing.T) {
 		r := newTransport(t, rdb).DoAcked(t.Context(), time.Second, 1, time.Millisecond, call("k"))[0]
 		if r.Err == nil || transport.Classify(r.Err) != transport.Refused || !strings.Contains(r.Err.Error(), "WRONGPASS") {
 			t.Errorf("outcome %v of %v, want that the password was refused", transport.Classify(r.Err), r.Err)
+		}
+	})
+}
+
+// The owner of the client uses its only connection, and the pool would have room for more, but may make none.
+// Fails when a renewal waits for that connection.
+func TestARenewalNeedsNoneOfAsManyConnectionsAsMayBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		rdb := l.client(t, func(o *redis.Options) { o.PoolSize, o.MaxActiveConns = 10, 1 })
+		used := rdb.Conn()
+		defer used.Close()
+		if err := used.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		apart := call("k")
+		apart.Apart = true
+		if _, err := newTransport(t, rdb).Do(t.Context(), time.Second, apart); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A call ends before its reply, which never comes, though that of a call beside it has come.
+// Fails when the connection is kept for calls that will not use it.
+func TestAStreamThatOwesAReplyToNobodyIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLink(t)
+		tr := newTransport(t, l.client(t))
+		do := func(timeout time.Duration) error {
+			_, err := tr.Do(t.Context(), timeout, call("k"))
+			return err
+		}
+		for range 3 {
+			if err := do(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.silence(2, 1)
+		open := l.close()
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { _ = do(stall / 2) })
+		}
+		synctest.Wait()
+		open()
+		both.Wait()
+		virtual.Sleep(3 * time.Second)
+		for range 3 {
+			if err := do(time.Minute); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := l.dialled(); n != 3 {
+			t.Errorf("%d connections were made, want one of the pool and two streams", n)
+		}
+	})
+}
+
+// stall is how long a stream may owe a reply.
+const stall = 100 * time.Millisecond
+
+// A primary has lost its replicas, so another connection to it is no better.
+// Fails when each call has the idle connections of the client closed, and the next one dials.
+func TestIdleConnectionsToAPrimaryWithoutReplicasAreNotClosedByEachCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := redistest.Start(t)
+		var dials atomic.Int64
+		rdb := srv.Client(t, func(o *redis.Options) {
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				dials.Add(1)
+				return srv.Dial(ctx, network, addr)
+			}
+		})
+		tr := newTransport(t, wrapped{rdb})
+		srv.FailNext(1000, "NOREPLICAS Not enough good replicas to write.", func(args []string) bool { return args[0] == "evalsha" && args[2] != "0" })
+		for range 30 {
+			if _, err := tr.Do(t.Context(), time.Second, call("k")); err == nil || transport.Classify(err) != transport.NotExecuted {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if n := dials.Load(); n > 4 {
+			t.Errorf("%d connections made by 30 calls", n)
 		}
 	})
 }
