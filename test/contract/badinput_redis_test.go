@@ -107,6 +107,7 @@ func TestClosedRedisClientIsToldAtOnce(t *testing.T) {
 			began := time.Now()
 			err := call(t.Context())
 			short(t, err)
+			rig.WantNot(t, err, relock.ErrUnavailable)
 			if rig.WantIs(t, err, redis.ErrClosed); t.Failed() {
 				t.Fatal(way)
 			}
@@ -222,6 +223,12 @@ func TestPassingErrorsAreWaitedOut(t *testing.T) {
 			x.Server.FailNext(7, text, func(args []string) bool { return args[0] == "evalsha" || args[0] == "eval" })
 			rig.Must(t, l.Unlock())
 			x.Frees("a")
+			x.Server.FailNext(7, text, func(args []string) bool { return args[0] == "evalsha" || args[0] == "eval" })
+			_, err := l.TryLock(t.Context(), time.Millisecond)
+			rig.WantIs(t, err, relock.ErrUnavailable)
+			if text[0] == 'R' {
+				wantSays(t, "a replica", err, "connect to the primary")
+			}
 		})
 	}
 }

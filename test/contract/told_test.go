@@ -135,6 +135,19 @@ func TestShutdownThatRunsOutOfTimeNamesTheHoldsThatAreLeft(t *testing.T) {
 	})
 }
 
+// One try that goes unanswered is no outage yet.
+func TestARequestThatIsAnsweredAtTheSecondTryIsNotInTheLog(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		var out lockedBuffer
+		a := x.Actor(relock.Logger(slog.New(slog.NewTextHandler(&out, nil))))
+		a.Fate("acquire", 1, redistest.CutReply)
+		rig.Must(t, a.NewLock("a").Lock(t.Context()))
+		if text := out.String(); strings.Contains(text, "asking for a lock again") {
+			t.Error(text)
+		}
+	})
+}
+
 // Ten minutes of outage with fifty calls: a line for each of their tries would be tens of thousands.
 func TestTheLogOfAnOutageHasFewLinesAndTheNumberOfCalls(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -480,3 +480,21 @@ func TestAShardedHolderListensFromItsFirstWantedToItsEnd(t *testing.T) {
 		}
 	})
 }
+
+// A hold that is wanted already has nothing to listen for.
+func TestAShardedHolderThatIsWantedDoesNotListen(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		shard := s.Server.Shard()
+		h := s.Take(s.Actor(relock.ShardedPubSub()).NewLock("l"))
+		waiter := s.Begin(s.Actor().NewLock("l"))
+		waiter.Waits()
+		s.Until(s.Now() + 11*time.Second) // a renewal
+		wantWanted(t, "renewed", h, true)
+		s.Until(s.Now() + 10*time.Second)
+		if n := shard.Channels(); n != 0 {
+			t.Errorf("%d channels while the hold is wanted, want none", n)
+		}
+		rig.End(t, h)
+		rig.End(t, waiter.Holds())
+	})
+}

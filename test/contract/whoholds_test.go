@@ -64,6 +64,43 @@ func TestErrorsSayWhoHoldsWhereThatIsAskedFor(t *testing.T) {
 		rig.Must(t, rests.Unlock())
 		_, err = l.TryAcquire(t.Context(), 0)
 		wantSays(t, "a rest", err, "taken by nobody for another 1m0s")
+		for range 3 {
+			x.Take(x.Client().NewRWLock("rw").RLocker())
+		}
+		_, err = asks.NewRWLock("rw").WLocker().TryAcquire(t.Context(), 0)
+		wantSays(t, "readers", err, ", and by 2 more")
+	})
+}
+
+// A call that does not know whether the lock is taken does not ask a silent Redis once more who holds it.
+func TestNobodyIsAskedWhoHoldsWhileRedisIsSilent(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked(relock.WhoHolds())
+		rig.Must(t, c.NewLock("before").Do(t.Context(), func(context.Context) error { return nil }))
+		link.Hole()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		err := c.NewLock("a").Lock(ctx)
+		if rig.WantIs(t, err, relock.ErrUnavailable); time.Since(began) > 1050*time.Millisecond {
+			t.Errorf("it took %v, want a second", time.Since(began))
+		}
+	})
+}
+
+// Who holds is no part of an error that has another reason.
+func TestAClientThatIsShutDownAsksNobodyWhoHolds(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.LoadScripts(t, x.Redis)
+		x.Take(x.Lock("a"))
+		c, link := x.Linked(relock.WhoHolds())
+		n := counted(link)
+		waits := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
+		rig.StillWaits(t, waits)
+		rig.Must(t, c.Shutdown(t.Context()))
+		if rig.WantIs(t, <-waits, relock.ErrClosed); *n != 0 {
+			t.Errorf("asked %d times", *n)
+		}
 	})
 }
 

@@ -342,4 +342,44 @@ var conditionRules = []Rule{
 		"defer a.keeper.listener.Join()()", "a.keeper.listener.Join()",
 		[]string{"TestAShardedWaitOnAConditionListensUntilItsEnd"},
 	},
+	{
+		"condition: a signal that finds no hold in redis ends the hold", ". acquisition.markGone",
+		"a.Session.Gone(room.ErrRemoved, &at)", "",
+		[]string{"TestASignalOfALockThatRedisHasLostEndsTheHold"},
+	},
+	{
+		"condition: who holds nothing in redis does not wait", ". awaiting.enqueue",
+		"said == room.NotHeld && doubt", "said == room.NotHeld",
+		[]string{"TestAWaitOfALockThatRedisHasLostIsNoWait"},
+	},
+	{
+		"condition: a wait that may have begun and is refused loses its holds", ". awaiting.enqueue",
+		"case err != nil && doubt:", "case false:",
+		[]string{"TestAWaitThatRedisMayHaveExecutedAndThenRefusesLosesItsHolds"},
+	},
+	{
+		"condition: only a wait whose time has passed is given up for silence", ". awaiting.silence",
+		"if ctx.Err() == nil { return nil }", "",
+		[]string{"TestAWokenWaiterOutlastsASilenceOfRedis"},
+	},
+	{
+		"condition: a wait that redis does not let go is lost", ". awaiting.abandon",
+		"case err != nil: return false, &requestError{err: err}", "",
+		[]string{"TestAWaiterThatRedisDoesNotLetGoIsLost"},
+	},
+	{
+		"condition: a wait that redis does not let go is not woken", ". awaiting.abandon",
+		"case err != nil && w.a.Held():", "case err != nil && true:",
+		[]string{"TestAWaiterThatRedisDoesNotLetGoIsLost"},
+	},
+	{
+		"condition: a waiter whose time has passed asks at once", ". awaiting.abandon",
+		"w.a.Entry.Kick(&at)", "",
+		[]string{"TestAWaiterThatRedisHasForgottenHasTheLockAsItsTimeEnds"},
+	},
+	{
+		"condition: a hold of another lock is not its hold", ". holdIn",
+		"h.lock.hash == l.hash &&", "",
+		[]string{"TestASignalUnderAHoldOfAnotherLockIsOfItsOwn"},
+	},
 }

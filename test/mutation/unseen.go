@@ -57,4 +57,59 @@ var unseenRules = []Rule{
 		"strings.Contains(err.Error(), of)", `strings.Contains("", of)`,
 		[]string{"TestAWrongPasswordIsToldAtOnceByTheFirstCall"},
 	},
+	{
+		"one attempt to enter again is not repeated", ". acquisition.tell",
+		"(!once || ctx.Err() != nil)", "true",
+		[]string{"TestOneAttemptToEnterAgainIsNotRepeated"},
+	},
+	{
+		"one attempt of an owner that has lost the lock says so", ". waiting.acquire",
+		"if h, err := acquired(s.Acquisition).reenter(w, false); !ending.Is(err, errGone) { return h, err }; return w.acquire()", "return acquired(s.Acquisition).reenter(w, false)",
+		[]string{"TestOneAttemptThatFindsItsOwnersLossSaysSo"},
+	},
+	{
+		"close loses what a Multi has returned, and releases it not", ". Hold.markReturned",
+		"h.hold.Pending = false", "",
+		[]string{"TestCloseLeavesTheLocksOfAMultiToTheirLeases"},
+	},
+	{
+		"a hold that is wanted listens no longer", ". Hold.whenWanted",
+		"if leave != nil { leave() }", "_ = leave",
+		[]string{"TestAShardedHolderThatIsWantedDoesNotListen"},
+	},
+	{
+		"a closed redis client is no outage", ". requestError.Is",
+		"&& outcome != transport.Closed", "",
+		[]string{"TestClosedRedisClientIsToldAtOnce"},
+	},
+	{
+		"who asks a replica is sent to the primary", ". requestError.Error",
+		"if transport.ReadOnly(e.err) {", "if false {",
+		[]string{"TestPassingErrorsAreWaitedOut"},
+	},
+	{
+		"one unanswered try is not logged", ". waiting.request",
+		"tries > 1 &&", "",
+		[]string{"TestARequestThatIsAnsweredAtTheSecondTryIsNotInTheLog"},
+	},
+	{
+		"the log counts the calls that wait", ". waiting.request",
+		"w.keeper.c.unheard.Begin()", "",
+		[]string{"TestTheLogOfAnOutageHasFewLinesAndTheNumberOfCalls"},
+	},
+	{
+		"an error counts the holders that it does not name", ". waiting.whoHolds",
+		`more = fmt.Sprintf(", and by %d more", n)`, "",
+		[]string{"TestErrorsSayWhoHoldsWhereThatIsAskedFor"},
+	},
+	{
+		"a silent server is not asked who holds", ". waiting.explain",
+		"w.keeper.c.cfg.whoHolds && w.wasTaken &&", "w.keeper.c.cfg.whoHolds &&",
+		[]string{"TestNobodyIsAskedWhoHoldsWhileRedisIsSilent"},
+	},
+	{
+		"who holds is told of a wait that ended by its time", ". waiting.explain",
+		"!taken && w.ctx.Err() != nil", "!taken",
+		[]string{"TestAClientThatIsShutDownAsksNobodyWhoHolds"},
+	},
 }
