@@ -632,7 +632,7 @@ func (w *waiting) whoHolds() string {
 	case err != nil:
 		return ""
 	case info.Resting > 0:
-		return fmt.Sprintf("taken by nobody for another %v", info.Resting)
+		return fmt.Sprintf("taken for another %v, without a holder", info.Resting)
 	case len(info.Holders) == 0:
 		return ""
 	}

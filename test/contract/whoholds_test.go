@@ -63,7 +63,7 @@ func TestErrorsSayWhoHoldsWhereThatIsAskedFor(t *testing.T) {
 		rig.Must(t, rests.Lock(t.Context()))
 		rig.Must(t, rests.Unlock())
 		_, err = l.TryAcquire(t.Context(), 0)
-		wantSays(t, "a rest", err, "taken by nobody for another 1m0s")
+		wantSays(t, "a rest", err, "taken for another 1m0s, without a holder")
 		for range 3 {
 			x.Take(x.Client().NewRWLock("rw").RLocker())
 		}
