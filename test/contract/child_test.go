@@ -720,3 +720,14 @@ func TestAFlowWaitsForTheUnlockOfALostHoldOfItsBranch(t *testing.T) {
 		rig.Must(t, l.Unlock())
 	})
 }
+
+// Fails when an owner whose name begins with another's waits for that one's hold in vain.
+func TestAnOwnerWithALongerNameIsNoBranch(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("a")
+		h := acquire(t, l, x.By("job-1"))
+		_, err := l.TryLock(relock.WithOwner(h.Context(t.Context()), "job-10"), time.Second)
+		rig.WantIs(t, err, relock.ErrDeadlock)
+		rig.Must(t, h.Release())
+	})
+}

@@ -195,6 +195,26 @@ var handleRules = []Rule{
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{
+		"an Unlock ends a lost hold first", "internal/room Handle.Next",
+		"most = 3", "",
+		[]string{"TestUnlockEndsALostHoldBeforeALiveOne"},
+	},
+	{
+		"an Unlock during a wait leaves the hold of an Acquire", "internal/room Handle.nextAway",
+		"if h.Unlock {", "if h != nil {",
+		[]string{"TestUnlockDuringAWaitOfItsOwnerLeavesTheHoldOfAnAcquire"},
+	},
+	{
+		"a hold that ends before those on other handles is looked at in time", "internal/room Handle.add",
+		"r.sure = clock.Min(r.sure, h.Until())", "",
+		[]string{"TestAReaderWithAShorterLeaseThanTheOthersIsNotTrustedAfterAPause"},
+	},
+	{
+		"a branch's name has the mark behind its owner's", "internal/room Descends",
+		"ancestor+BranchMark", "ancestor",
+		[]string{"TestAnOwnerWithALongerNameIsNoBranch"},
+	},
+	{
 		"of several grants an Unlock ends the oldest", "internal/room Handle.Next",
 		"order = l.holds.all()", "order = l.holds.backward()",
 		[]string{"TestUnlockOfAnOldReaderOrPermitLeavesALaterOneOfItsHandle"},
