@@ -46,10 +46,11 @@ var (
 	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls for a
 	// lock get it too. Re-entries and calls like Info still work. Holds that Close ended return ErrLost and ErrClosed.
 	ErrClosed = errors.New("client closed")
-	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context descends
-	// from a live hold of the same lock in this client, and call and hold share no named owner. A read under a read hold
-	// gets it too, because a writer may wait between them. Package redisson allows that read. A semaphore's call gets it
-	// if those holds leave too few permits. To re-enter the lock, take it both times under one WithOwner.
+	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context
+	// descends from a live hold of this lock in this client by another owner, and from none of the call's own owner. A
+	// read under a read hold gets it too, because a writer may wait between them. Package redisson allows that read. A
+	// semaphore's call gets it if those holds leave too few permits. To re-enter the lock, take it both times under one
+	// WithOwner.
 	ErrDeadlock = errors.New("deadlock")
 	// ErrUpgrade means that a call wants to write under a read hold of its own caller. It returns at once, because it
 	// would wait for itself. The read hold is its owner's, or one from which its context descends. For a branch
