@@ -94,6 +94,9 @@ func checkOwner(id string) error {
 		return fmt.Errorf("%w: WithChildOwner was called with a context that has no owner; begin the flow with relock.WithNewOwner", ErrInvalidOption)
 	case branch && !areBranches(below):
 		return fmt.Errorf("%w: owner %q: only names made by relock.WithChildOwner have %q", ErrInvalidOption, id, room.BranchMark)
+	case branch && len(id) > maxOwner:
+		return fmt.Errorf("%w: a child owner %d levels deep has a name of %d bytes, the limit is %d; begin with a shorter owner, or nest less deep",
+			ErrInvalidOption, strings.Count(id, room.BranchMark), len(id), maxOwner)
 	case id == "" || len(id) > maxOwner || !utf8.ValidString(id):
 		return fmt.Errorf("%w: an owner has 1 to %d bytes of UTF-8, this one has %d bytes", ErrInvalidOption, maxOwner, len(id))
 	}

@@ -570,8 +570,8 @@ func (c *Client) loseAll() (losses []func()) {
 }
 
 // background runs fn for at most the given time, on a goroutine that Close waits for, unless it is too late.
-func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) (spawned bool) {
-	return c.tracker.Go(func(ctx context.Context) {
+func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) {
+	c.tracker.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		fn(ctx)
@@ -732,7 +732,7 @@ func (c *Client) unconfirmed(err error) error {
 	if c.ctx.Err() != nil {
 		base = fmt.Errorf("%w: %w before redis answered; the lease ends it", ErrUnconfirmed, ErrClosed)
 	}
-	if err == nil {
+	if err == nil || ending.Is(err, ErrClosed) {
 		return base
 	}
 	return fmt.Errorf("%w: %v", base, err) // not wrapped: err may be the end of a context that is not the caller's

@@ -534,8 +534,9 @@ func TestChildOwnerIsMadeOfAnOwnerOnly(t *testing.T) {
 			"forged, no bits": x.By("a~.AAAAAAAAAAB"),
 		} {
 			_, err := l.TryAcquire(ctx, 0)
-			rig.WantIs(t, err, relock.ErrInvalidOption)
-			t.Logf("%s: %v", name, err)
+			if rig.WantIs(t, err, relock.ErrInvalidOption); strings.HasPrefix(name, "too deep") && !strings.Contains(err.Error(), "nest less deep") {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 		h := enters(t, l, x.By("a~.AAAAAAAAAAA")) // as WithChildOwner makes them
 		rig.Must(t, h.Release())

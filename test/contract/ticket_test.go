@@ -53,16 +53,16 @@ func TestATicketThatWasChangedIsRefused(t *testing.T) {
 }
 
 // forged is the ticket with another content, which has the checksum that belongs to it.
-func forged(t *testing.T, ticket relock.Ticket, old, new string) relock.Ticket {
+func forged(t *testing.T, ticket relock.Ticket, was, is string) relock.Ticket {
 	t.Helper()
 	mark, coded, _ := strings.Cut(string(ticket), "-")
 	body, err := base64.RawURLEncoding.DecodeString(coded)
 	rig.Must(t, err)
 	body = body[:len(body)-crc32.Size]
-	if !bytes.Contains(body, []byte(old)) {
-		t.Fatalf("no %s in %s", old, body)
+	if !bytes.Contains(body, []byte(was)) {
+		t.Fatalf("no %s in %s", was, body)
 	}
-	body = bytes.Replace(body, []byte(old), []byte(new), 1)
+	body = bytes.Replace(body, []byte(was), []byte(is), 1)
 	body = binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))
 	return relock.Ticket(mark + "-" + base64.RawURLEncoding.EncodeToString(body))
 }

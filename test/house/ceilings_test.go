@@ -21,7 +21,7 @@ var ceilings = map[string]ceiling{
 	"files that a lock and an unlock run":     {34, 1},
 	"frames from a lock to its write":         {17, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {19326, 200},
+	"lines of production Go":                  {19329, 200},
 	"lines of Lua":                            {2700, 25},
 	"lines of internal/transport":             {2757, 40},
 	"words in docs/words.md":                  {47, 0},

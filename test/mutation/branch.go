@@ -178,6 +178,11 @@ var branchRules = []Rule{
 		[]string{"TestWhatIsNoDeadlock"},
 	},
 	{
+		"who nests too deep is told so", ". checkOwner",
+		"branch && len(id) > maxOwner", "false",
+		[]string{"TestChildOwnerIsMadeOfAnOwnerOnly"},
+	},
+	{
 		"a deadlock names the holder", ". Lock.deadlock",
 		"h.acquisition().Named()", "false",
 		[]string{"TestCallUnderItsOwnHoldIsADeadlock"},
