@@ -123,8 +123,8 @@
 //   - [Lock.SyncLocker] for code that needs a [sync.Locker]. It panics on loss.
 //   - [Client.Locks], [Lock.Info], [Lock.Waiters] and [Lock.ForceUnlock] for
 //     operators, and [Client.Check] for a readiness probe.
-//   - [Client.Shutdown] at the end of a process: it waits for the holds of calls
-//     that still run. [Client.Close] ends them at once.
+//   - [Client.Shutdown] at the end of a process: it waits until all holds are
+//     released. [Client.Close] ends them at once.
 //
 // # What a lock costs
 //

@@ -316,6 +316,7 @@ func (e *Entry) Rejoin(at *Step) {
 	}
 	s.busy = false // a renewal that was in flight does not count any more
 	s.schedule(at)
+	s.Check(at)   // the lease may have ended while it was away
 	s.CatchUp(at) // a hold may have ended in the meantime
 }
 

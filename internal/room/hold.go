@@ -79,6 +79,7 @@ func (h *Hold) Detach(at *Step) bool {
 		return false
 	}
 	h.end(at)
+	s.drop(h) // a Wait that has yet to return asks what is left
 	s.dismiss(at)
 	s.end(at)
 	return true

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"time"
@@ -392,14 +393,14 @@ func (s *Session) renewal(now clock.Instant) (lease time.Duration, renew bool) {
 	return lease, renew
 }
 
-// shortest returns the shortest TTL of the holds that are renewed, or 0.
+// shortest returns the shortest TTL of the holds that are renewed, or else the grant's.
 func (s *Session) shortest(now clock.Instant) (ttl time.Duration) {
 	s.parts(func(p part) {
 		if p.renews(now) && (ttl == 0 || p.terms.TTL < ttl) {
 			ttl = p.terms.TTL
 		}
 	})
-	return ttl
+	return cmp.Or(ttl, s.Terms.TTL)
 }
 
 // due returns when the next renewal is due: the first one that any hold needs. It may be sent earlier by up to grain.

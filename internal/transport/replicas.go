@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -174,7 +175,7 @@ func (t *Transport) redirected(ctx context.Context, err error) (to node, asking 
 	}
 	all, _ := t.Primaries(ctx, openingLimit)
 	for _, p := range all {
-		if p.Addr == addr {
+		if strings.EqualFold(p.Addr, addr) {
 			return p.rdb, asking
 		}
 	}

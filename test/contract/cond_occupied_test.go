@@ -73,6 +73,30 @@ func occupyWhileItWaits(x *rig.Lab, l, elsewhere *relock.Lock, behind func(), th
 	then(s, mine)
 }
 
+// Fails when a wait whose owner's only hold was detached, before its call returned, says that it holds.
+func TestAHoldThatIsDetachedBeforeItsWaitReturnsIsLostToTheWait(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l, elsewhere := x.Lock("l"), x.Lock("l")
+		mine, err := l.Acquire(x.By("me"))
+		rig.Must(t, err)
+		s := x.Sleeps(mine.Context(x.By("me")), l.NewCond("c"), 0)
+		s.Waits()
+		rig.Must(t, l.Lock(t.Context()))
+		_, err = elsewhere.ForceUnlock(t.Context())
+		rig.Must(t, err)
+		by := rig.MustAcquire(t, elsewhere)
+		rig.Must(t, elsewhere.NewCond("c").Signal(by.Context(t.Context())))
+		rig.End(t, by)
+		s.Waits() // for the Unlock of the lost hold
+		ticket, err := mine.Detach(t.Context(), time.Minute)
+		rig.Must(t, err)
+		s.Ended(relock.ErrLost)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		rig.End(t, resume(t, x.Client(), ticket))
+		x.Free(elsewhere)
+	})
+}
+
 // The lock was granted to the waiter again while another call of its handle held: that one had
 // not heard that it had lost the lock. Its Unlock ended the hold of the waiter.
 func TestWaitThatIsGrantedTheLockAgainLeavesAHoldOfItsHandleLost(t *testing.T) {

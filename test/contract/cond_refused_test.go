@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -49,6 +50,19 @@ func TestAWaitThatRedisMayHaveExecutedAndThenRefusesLosesItsHolds(t *testing.T) 
 		waits := rig.Beside(func() error { return l.NewCond("c").Wait(h.Context(t.Context())) })
 		refuse(x, "await")
 		rig.WantIs(t, <-waits, relock.ErrLost)
+		rig.WantIs(t, h.Err(), relock.ErrLost)
+	})
+}
+
+// Redis has executed nothing, and the lease has run out meanwhile.
+func TestAWaitThatRedisRefusesUntilItsLeaseHasEndedIsLost(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("l", relock.TTL(3*time.Second))
+		h := x.Take(l)
+		x.Server.FailNext(1_000_000, "LOADING Redis is loading the dataset in memory", func(args []string) bool { return rig.ScriptSent(args) == "await" })
+		ctx, cancel := context.WithTimeout(h.Context(t.Context()), 5*time.Second)
+		defer cancel()
+		rig.WantIs(t, l.NewCond("c").Wait(ctx), relock.ErrLost)
 		rig.WantIs(t, h.Err(), relock.ErrLost)
 	})
 }

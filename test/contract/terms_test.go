@@ -274,11 +274,18 @@ func TestAQuorumHoldIsTrustedForItsOwnTermsBesideANestedOne(t *testing.T) {
 // The renewals of many locks are in flight, on a connection that does not answer, when the owner of one nests with a
 // short lease. Fails when that is lost while the answer to the renewal is waited for, which may take longer.
 func TestAHoldOfAShortTTLIsRenewedThoughAnotherRenewalIsInFlight(t *testing.T) {
+	for name, outer := range map[string]relock.LockOption{"watched": relock.TTL(30 * time.Second), "no longer": relock.MaxHold(10005 * time.Millisecond)} {
+		t.Run(name, func(t *testing.T) { nestShort(t, outer) })
+	}
+}
+
+func nestShort(t *testing.T, outer relock.LockOption) {
+	t.Helper()
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, link := x.Linked()
 		var all []*relock.Hold
 		for i := range 8 {
-			all = append(all, acquire(t, c.NewLock(string(rune('a'+i)), relock.TTL(30*time.Second)), x.By("me")))
+			all = append(all, acquire(t, c.NewLock(string(rune('a'+i)), relock.TTL(30*time.Second), outer), x.By("me")))
 		}
 		var late atomic.Bool
 		late.Store(true)
@@ -295,6 +302,7 @@ func TestAHoldOfAShortTTLIsRenewedThoughAnotherRenewalIsInFlight(t *testing.T) {
 				break
 			}
 		}
+		virtual.Sleep(10 * time.Millisecond)
 		late.Store(false)
 		nested := acquire(t, c.NewLock("a", relock.TTL(time.Second)), x.By("me"))
 		for range 5 {

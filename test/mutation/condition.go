@@ -318,6 +318,16 @@ var conditionRules = []Rule{
 		[]string{"TestWaiterThatWasSignalledWhileItDidNotHearIsWoken"},
 	},
 	{
+		"condition: a wait that Redis refused is lost if its lease has ended", "internal/room Entry.Rejoin",
+		"s.Check(at)", "",
+		[]string{"TestAWaitThatRedisRefusesUntilItsLeaseHasEndedIsLost"},
+	},
+	{
+		"condition: a wait whose hold was detached holds nothing", "internal/room Hold.Detach",
+		"s.drop(h)", "",
+		[]string{"TestAHoldThatIsDetachedBeforeItsWaitReturnsIsLostToTheWait"},
+	},
+	{
 		"condition: nobody joins what a wait has until it returns", "internal/room Session.NestLocally, Session.covers, Session.Reenter, Session.Admit, Room.HeldBy",
 		"s.Absent()", "s.Away()",
 		[]string{"TestWhatIsLockedWhileAWaitIsConfirmedCanBeUnlocked"},

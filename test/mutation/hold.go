@@ -19,6 +19,11 @@ var holdRules = []Rule{
 		[]string{"TestAHoldOfAShortTTLIsRenewedThoughAnotherRenewalIsInFlight"},
 	},
 	{
+		"a hold of a short lease beside one that is renewed no longer has its own renewal", "internal/room Session.shortest",
+		"cmp.Or(ttl, s.Terms.TTL)", "cmp.Or(ttl, 0)",
+		[]string{"TestAHoldOfAShortTTLIsRenewedThoughAnotherRenewalIsInFlight"},
+	},
+	{
 		"after a wait a shorter lease is stated", "internal/room Session.ToConfirm",
 		"p.terms.TTL != s.Terms.TTL", "p.terms.TTL > s.Terms.TTL",
 		[]string{"TestANestedHoldOfOtherTermsIsKeptAfterAWait"},
