@@ -273,8 +273,7 @@ func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool
 // with it everything that the statements were about.
 func (a *acquisition) tellLater() {
 	left := a.keeper.c.leaving.Begin(a.keeper.hash) // the statement may be that nothing is held any more
-	a.keeper.c.background(a.patience(), func(ctx context.Context) {
-		defer left()
+	a.keeper.c.background(a.patience(), left, func(ctx context.Context) {
 		if last, _ := a.tell(ctx, nil, false); last != nil {
 			last.later()
 		}
@@ -474,8 +473,7 @@ func (r *releasing) result(err error) error {
 func (r *releasing) later() {
 	c := r.a.keeper.c
 	left := c.leaving.Begin(r.a.keeper.hash)
-	c.background(r.a.patience(), func(ctx context.Context) {
-		defer left()
+	c.background(r.a.patience(), left, func(ctx context.Context) {
 		err := r.run(ctx, nil)
 		left()
 		if err != nil {

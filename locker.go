@@ -569,13 +569,18 @@ func (c *Client) loseAll() (losses []func()) {
 	return losses
 }
 
-// background runs fn for at most the given time, on a goroutine that Close waits for, unless it is too late.
-func (c *Client) background(limit time.Duration, fn func(ctx context.Context)) {
-	c.tracker.Go(func(ctx context.Context) {
+// background runs fn for at most the given time, on a goroutine that Close waits for, and then done. Once Close lets no
+// goroutine begin, it only calls done.
+func (c *Client) background(limit time.Duration, done func(), fn func(ctx context.Context)) {
+	spawned := c.tracker.Go(func(ctx context.Context) {
+		defer done() // deferred, because a hook of the redis client may panic
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		fn(ctx)
 	})
+	if !spawned {
+		done()
+	}
 }
 
 // tellApart tells hooks and the log what has no caller, such as a loss, on a goroutine of its own. A hook that blocks
@@ -702,7 +707,7 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 	if call.Script == nil {
 		return
 	}
-	c.background(room.LateAfter, func(ctx context.Context) {
+	c.background(room.LateAfter, func() {}, func(ctx context.Context) {
 		_ = transport.Try(ctx, nil, func() (again bool, err error) {
 			_, err = c.transport.Do(ctx, 2*time.Second, call)
 			return err != nil, err
@@ -713,7 +718,7 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 // settle goes on where a script stopped because the queue was too long for one call. It releases a nonce that nobody has,
 // which only moves the queue on. No waiter can be relied on to do that.
 func (c *Client) settle(keys key.Keys) {
-	c.background(room.LateAfter, func(ctx context.Context) {
+	c.background(room.LateAfter, func() {}, func(ctx context.Context) {
 		call := c.wire.Release(keys, wire.Session{Nonce: wire.NewNonce().String()}, 0, 0, false)
 		_ = transport.Try(ctx, nil, func() (again bool, err error) {
 			raw, err := c.transport.Do(ctx, 2*time.Second, call)

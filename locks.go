@@ -139,7 +139,7 @@ func (s *scan) pages(locks []*Lock) []*wire.InfoReply {
 		calls[i] = s.c.wire.Info(key.Of(s.c.cfg.prefix, l.hash), 0, readersPage)
 	}
 	for i, result := range s.c.transport.DoAll(s.ctx, inspectTimeout, calls) {
-		if page, err := wire.DecodeInfo(result.Reply); err == nil { // without a reply too
+		if page, err := wire.DecodeInfo(result.Reply); err == nil { // a result with an error has no reply
 			pages[i] = &page
 		}
 	}

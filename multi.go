@@ -306,11 +306,14 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 			continue
 		}
 		left := hold.lock.c.leaving.Begin(hold.lock.hash)
-		hold.lock.c.tracker.Go(func(context.Context) { // not once the client has closed, when nobody waits either
+		spawned := hold.lock.c.tracker.Go(func(context.Context) {
 			defer close(released[i])
 			defer left()
 			_ = hold.leave()
 		})
+		if !spawned {
+			left()
+		}
 	}
 	for i, hold := range h.holds {
 		select {

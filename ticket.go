@@ -75,8 +75,11 @@ func (d *detaching) send(ctx context.Context) error {
 		d.settle(err)
 		return err
 	}
-	if within.Err() != nil && c.refusing.Load() { // ctx may be of another hold, which Close has ended
+	switch {
+	case within.Err() != nil && c.refusing.Load(): // ctx may be of another hold, which Close has ended
 		return fmt.Errorf("%w: %w before redis answered; the hold has ended without a ticket: %v", ErrUnconfirmed, ErrClosed, err)
+	case ctx.Err() != nil:
+		err = ending.Join(ending.Of(ctx), err)
 	}
 	return fmt.Errorf("%w: the hold has ended without a ticket, and the client goes on releasing it: %w", ErrUnconfirmed, err)
 }
@@ -106,8 +109,7 @@ func (d *detaching) releaseTicket(first func(ctx context.Context)) {
 	leave := c.leaving.Begin(d.a.keeper.hash)
 	left := sync.OnceFunc(func() { leave(); c.registry.undo(-1) })
 	c.registry.undo(1)
-	c.background(d.a.patience(), func(ctx context.Context) { // not once the client has closed, when nobody waits either
-		defer left()
+	c.background(d.a.patience(), left, func(ctx context.Context) {
 		first(ctx)
 		err := try(ctx)
 		left()
@@ -164,9 +166,9 @@ func (t ticket) given() string { return strings.TrimPrefix(t.Owner, string(room.
 func (t ticket) lock(c *Client) (*Lock, error) {
 	kinds := []string{wire.KindPlain, wire.KindFair, wire.KindRW, wire.KindFairRW, wire.KindSemaphore}
 	_, secret := wire.ParseNonce(t.Nonce)
-	permits, none := permitsFor(t.Weight, t.Permits)
+	permits, noPermits := permitsFor(t.Weight, t.Permits)
 	if !secret || checkOwner(t.given()) != nil || key.CheckName(t.Name) != nil || !slices.Contains(kinds, t.Kind) ||
-		(none == nil) != (t.Kind == wire.KindSemaphore) || between("", t.TTL, minTTL, maxTTL) != nil {
+		(noPermits == nil) != (t.Kind == wire.KindSemaphore) || between("", t.TTL, minTTL, maxTTL) != nil {
 		return nil, errTicket
 	}
 	if t.Prefix != c.cfg.prefix {

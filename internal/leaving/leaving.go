@@ -17,8 +17,8 @@ type Book struct {
 	keys map[string]map[chan struct{}]struct{}
 }
 
-// Begin records that a grant or a queue entry is being removed from Redis: Await waits for it. The caller calls end
-// when that has ended: not, if it goes on no longer because the client is closed. Further calls of end do nothing.
+// Begin records that a grant or a queue entry is being removed from Redis: Await waits for it. The caller must call end
+// when that has ended. Further calls of end do nothing.
 func (b *Book) Begin(key string) (end func()) {
 	done := make(chan struct{})
 	b.mu.Lock()

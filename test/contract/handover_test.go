@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -288,6 +289,23 @@ func TestDetachThatIsCutShortReleases(t *testing.T) {
 		}
 		x.Until(x.Now() + time.Minute)
 		rig.WantGone(t, a.Client)
+	})
+}
+
+// Fails when the end of the context is not told, because the try before said what was the matter.
+func TestDetachThatRedisRefusesUntilItsContextEndsSaysBoth(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h := x.Take(x.Lock("l"))
+		x.Server.FailNext(1_000_000, "LOADING Redis is loading the dataset in memory", func(args []string) bool { return rig.ScriptSent(args) == "detach" })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := h.Detach(ctx, time.Hour)
+		rig.WantIs(t, err, relock.ErrUnconfirmed, context.DeadlineExceeded)
+		if !strings.Contains(err.Error(), "LOADING") {
+			t.Error(err)
+		}
+		x.Until(x.Now() + time.Minute) // the client goes on until the lease of its session has ended
+		x.Frees("l")
 	})
 }
 

@@ -179,7 +179,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a Detach that Redis refuses says that the hold has ended", ". detaching.send",
-		"if within.Err() != nil && c.refusing.Load() {", "if transport.Hopeless(err) { return &requestError{err: err} }; if within.Err() != nil && c.refusing.Load() {",
+		"case within.Err() != nil && c.refusing.Load():", "case transport.Hopeless(err): return &requestError{err: err}; case within.Err() != nil && c.refusing.Load():",
 		[]string{"TestADetachThatIsRefusedByRedisReleases"},
 	},
 	{
@@ -192,5 +192,10 @@ var handoverRules = []Rule{
 		"a ticket is of letters, digits and two marks", ". ticket.text,Ticket.read",
 		"base64.RawURLEncoding", "base64.RawStdEncoding",
 		[]string{"TestATicketIsOfLettersDigitsAndTwoMarks"},
+	},
+	{
+		"a Detach whose context ends says so, whatever the try before said", ". detaching.send",
+		"case ctx.Err() != nil:", "case false:",
+		[]string{"TestDetachThatRedisRefusesUntilItsContextEndsSaysBoth"},
 	},
 }
