@@ -22,8 +22,12 @@ func Weight(n int) LockOption {
 
 // permitsFor returns the permits that a handle with that weight asks for. A weight of 0 means that none was given.
 func permitsFor(weight, permits int) (room.Permits, error) {
-	if weight = max(weight, 1); weight > permits || permits > math.MaxInt32 {
-		return room.Permits{}, fmt.Errorf("%w: a semaphore of %d permits, of which a hold uses %d; allowed are 1 to %d permits, and a Weight up to these", ErrInvalidOption, permits, weight, math.MaxInt32)
+	weight = max(weight, 1)
+	switch {
+	case permits < 1 || permits > math.MaxInt32:
+		return room.Permits{}, fmt.Errorf("%w: a semaphore of %d permits; allowed are 1 to %d", ErrInvalidOption, permits, math.MaxInt32)
+	case weight > permits:
+		return room.Permits{}, fmt.Errorf("%w: Weight of %d with %d permits; it would never be let in", ErrInvalidOption, weight, permits)
 	}
 	return room.Permits{Weight: weight, Of: permits}, nil
 }

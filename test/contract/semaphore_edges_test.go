@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,11 @@ func TestBadPermitsFailEveryCallAndLeaveNothing(t *testing.T) {
 		rig.WantIs(t, c.NewSemaphore("s", 3).NewCond("c").Wait(t.Context()), relock.ErrInvalidOption)
 		if keys := x.Server.Direct().Keys(); len(keys) != 0 || link.Dials() != 0 {
 			t.Errorf("keys %v and %d connections, want none", keys, link.Dials())
+		}
+		for says, l := range map[string]*relock.Lock{"0 permits; allowed": c.NewSemaphore("s", 0), "never be let in": c.NewSemaphore("s", 3, weight(4))} {
+			if err := l.Lock(t.Context()); !strings.Contains(err.Error(), says) {
+				t.Errorf("%v, want a word of %q", err, says)
+			}
 		}
 		_, err := relock.New(x.Redis, relock.Defaults(weight(1)))
 		rig.WantIs(t, err, relock.ErrInvalidOption)

@@ -89,7 +89,12 @@ var semaphoreRules = []Rule{
 	},
 	{
 		"a weight is no more than the permits", ". permitsFor",
-		"weight > permits ||", "",
+		"case weight > permits:", "case false:",
+		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
+	},
+	{
+		"a semaphore of no permits is told so", ". permitsFor",
+		"permits < 1 ||", "",
 		[]string{"TestBadPermitsFailEveryCallAndLeaveNothing"},
 	},
 	{
