@@ -61,7 +61,7 @@ func command(ctx context.Context, verb string, c *Call) once {
 // or a connection of the client's pool if w is nil. It sends nothing after ctx has ended.
 func (t *Transport) run(ctx context.Context, w *sharing, c *Call) Result {
 	if !c.InFull {
-		if val, err := t.deliver(ctx, w, evalsha, c); !unknownScript(err) {
+		if val, err := t.deliver(ctx, w, evalsha, c); err == nil || !hasCode(err, "NOSCRIPT") {
 			return result(c, val, err)
 		}
 		if w != nil {
@@ -143,8 +143,4 @@ func result(c *Call, val any, err error) Result {
 // inScript adds the name of the call's script to err.
 func inScript(c *Call, err error) error {
 	return fmt.Errorf("script %s: %w", c.Script.Name, err)
-}
-
-func unknownScript(err error) bool {
-	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
 }

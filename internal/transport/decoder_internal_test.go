@@ -96,7 +96,7 @@ func TestALongStringIsReadWhole(t *testing.T) {
 
 func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
 	for _, text := range []string{
-		"\n", "\r\n", "?1\r\n", "+OK\n", ":x\r\n", "$x\r\n", "$-2\r\n", "*-2\r\n", "$536870913\r\n", ":99999999999999999999\r\n",
+		"\n", "\r\n", "?1\r\n", "+OK\n", ":x\r\n", "$x\r\n", "$-2\r\n", "*-2\r\n", "$536870913\r\n", ":99999999999999999999\r\n", "$2\r\nabc\r\n",
 		strings.Repeat("*1\r\n", maxDepth+1), "+" + strings.Repeat("x", readSize),
 		"+" + strings.Repeat("x", readSize-3) + "\rx", // as long as the buffer
 	} {

@@ -117,7 +117,7 @@ func withTexts(calls []Call, send func(verb string, calls []Call) []Result) []Re
 	var cold []int
 	var again []Call
 	for i, r := range results {
-		if unknownScript(r.Err) {
+		if hasCode(r.Err, "NOSCRIPT") {
 			cold, again = append(cold, i), append(again, calls[i])
 		}
 	}

@@ -140,9 +140,14 @@ func (d *decoder) text(n int) (_ reply, err error) {
 		b.Write(part)
 		_, _ = d.in.Discard(len(part))
 	}
-	if err == nil {
-		_, err = d.in.Discard(2)
+	if err != nil {
+		return reply{}, err
 	}
+	end, err := d.in.Peek(2)
+	if err == nil && string(end) != "\r\n" { // else a reply that is not whole would be believed
+		err = fmt.Errorf("%w: %q at the end of a string", errReply, end)
+	}
+	_, _ = d.in.Discard(len(end))
 	return reply{val: b.String()}, err
 }
 

@@ -49,19 +49,12 @@ func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown 
 func (t *Transport) doShared(ctx context.Context, w *sharing, c *Call) Result {
 	s := w.s
 	defer s.end()
-	var began time.Time
-	if rtt := t.rtt.Load(); rtt == 0 || rtt > int64(farAway) { // for a near server, reading the clock would cost too much
-		began = time.Now()
-	}
+	began := time.Now()
 	r := t.run(ctx, w, c)
 	switch {
 	case r.Err == nil:
-		if !began.IsZero() {
-			t.noteRTT(time.Since(began))
-		}
-		if s.source.slow.Load() {
-			s.source.slow.Store(false)
-		}
+		t.noteRTT(time.Since(began))
+		s.source.slow.Store(false)
 	case w.failure != nil: // the hooks may have changed the error
 		r.Err = inScript(c, w.why(ctx))
 	case ctx.Err() != nil && Classify(r.Err) == Unknown: // a hook gave up because ctx has ended

@@ -83,9 +83,6 @@ const checkAfter = 10 * time.Millisecond
 // connection may be dead. If twice the round trip is longer, that counts.
 const stall = 100 * time.Millisecond
 
-// farAway is the round trip time from which on every call is measured.
-const farAway = stall / 10
-
 // dialPause is how long no dial begins after one has failed, or has made a stream that had to end.
 const dialPause = time.Second
 

@@ -124,7 +124,7 @@ func (g *grouping) deliver(flights []*flight, r reply) error {
 	values, _ := r.val.([]any)
 	var lost error // why it is unknown what the script did
 	switch {
-	case unknownScript(r.err):
+	case hasCode(r.err, "NOSCRIPT"):
 		g.cold = true
 	case mayHaveRun(r.err):
 		lost, g.solo = r.err, soloCalls
