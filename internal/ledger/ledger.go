@@ -123,12 +123,6 @@ func (l *Ledger) Kept() Counts {
 	return n
 }
 
-// Regranted records that n holds were granted again after a wait on a condition, which statement op began.
-func (l *Ledger) Regranted(n Counts, op int64) {
-	l.Meant, l.Told = n, n
-	l.stated, l.answered = op, op
-}
-
 // Settled reports whether Redis has answered the newest statement, so that no earlier one can still take effect. An
 // answered older statement with the same counts is not enough: a statement between the two may still be on its way.
 func (l *Ledger) Settled() bool { return l.answered == l.stated }

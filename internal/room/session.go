@@ -536,7 +536,6 @@ func (s *Session) Part(shaken any, at *Step) *Entry {
 func (s *Session) wake(a *Await, token int64, at *Step) {
 	s.busy, s.several, s.handed, s.fails, s.why = false, false, false, 0, nil
 	s.since, s.waking = a.Op, true
-	s.Ledger.Regranted(ledger.Counts{Writes: a.Writes}, a.Op)
 	for _, h := range s.holds.all() {
 		h.Token, h.Acquired = token, at.Now
 		h.start()
