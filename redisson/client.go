@@ -21,6 +21,7 @@ import (
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/leaving"
 	"github.com/relock-go/relock/internal/renewal"
+	"github.com/relock-go/relock/internal/shutdown"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
 )
@@ -41,11 +42,8 @@ type Client struct {
 	numbers   atomic.Int64 // the second part of the latest owner
 	leaving   leaving.Book // what ended calls have left in Redis, until it is removed
 
-	ctx    context.Context // ends with Close; for work without a caller
-	cancel context.CancelFunc
-	open   context.Context // ends with Shutdown or Close; for waiters
-	shut   context.CancelFunc
-	wg     sync.WaitGroup
+	tracker   *shutdown.Tracker
+	ctx, open context.Context // the tracker's, for work without a caller and for waiters
 
 	mu       sync.Mutex // guards the following fields, and all sessions, holds and handles
 	publish  string     // the command that announces unlocks; empty: not known yet
@@ -53,10 +51,8 @@ type Client struct {
 	sessions map[*session]struct{}
 	owners   map[ownerKey]*owner
 	rooms    map[string]*room
-	tasks    int           // goroutines of spawn, and ends of holds, that are in progress
-	idle     chan struct{} // closed and replaced when anything ends that Shutdown waits for
-	draining bool
-	closed   bool
+	ends     int  // ends of holds that are in progress
+	closing  bool // Close has begun
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster, but not Ring. It does
@@ -82,10 +78,9 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		sessions:  make(map[*session]struct{}),
 		owners:    make(map[ownerKey]*owner),
 		rooms:     make(map[string]*room),
-		idle:      make(chan struct{}),
 	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.open, c.shut = context.WithCancel(context.Background())
+	c.tracker = shutdown.New(&c.mu, c.left)
+	c.ctx, c.open = c.tracker.Running, c.tracker.Open
 	c.watchdog = renewal.New(c.clock, c.runDue)
 	return c, nil
 }
@@ -111,7 +106,7 @@ func (c *Client) hear(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closing {
 		return relock.ErrClosed
 	}
 	if c.channels.Load() == nil {
@@ -138,21 +133,20 @@ func (c *Client) hearInTime(ctx context.Context) error {
 // for the same answer.
 func (c *Client) askSharded(ctx context.Context) error {
 	c.mu.Lock()
-	q := c.asking
-	if q == nil && !c.closed {
+	q, first := c.asking, c.asking == nil
+	if first {
 		q = &question{done: make(chan struct{})}
 		c.asking = q
-		c.wg.Go(func() {
-			q.err = c.rdb.Do(c.ctx, "PUBSUB", "SHARDNUMSUB").Err()
+	}
+	c.mu.Unlock()
+	if first {
+		c.tracker.Go(func(ctx context.Context) { // once the client is closed nobody asks, but open has ended too
+			q.err = c.rdb.Do(ctx, "PUBSUB", "SHARDNUMSUB").Err()
 			c.mu.Lock()
 			c.asking = nil // if it has failed, the next call asks again
 			c.mu.Unlock()
 			close(q.done)
 		})
-	}
-	c.mu.Unlock()
-	if q == nil {
-		return relock.ErrClosed
 	}
 	select {
 	case <-q.done:
@@ -202,55 +196,23 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("redisson: %w: the context is nil; pass context.Background()", relock.ErrInvalidOption)
 	}
-	c.drain()
-	for {
-		c.mu.Lock()
-		idle, quiet := c.idle, c.tasks == 0
-		for s := range c.sessions {
-			quiet = quiet && !s.busy()
-		}
-		quiet = quiet || c.closed
-		c.mu.Unlock()
-		if quiet {
-			return c.Close()
-		}
-		select {
-		case <-idle:
-		case <-ctx.Done():
-			return fmt.Errorf("redisson: shutdown: %w", ending.Of(ctx))
-		}
+	c.tracker.Drain()
+	if !c.tracker.Await(ctx, true) {
+		return fmt.Errorf("redisson: shutdown: %w", ending.Of(ctx))
 	}
+	return c.Close()
 }
 
-// drain ends waits and refuses new sessions. Holds go on, and can be re-entered.
-func (c *Client) drain() {
-	c.mu.Lock()
-	c.draining = true
-	c.mu.Unlock()
-	c.shut()
-}
-
-// settle waits until no call waits and no release is in progress, for closeGrace at most. A left-over entry
-// in a fair lock's queue would hold up all others.
-func (c *Client) settle() {
-	limit := time.NewTimer(closeGrace)
-	defer limit.Stop()
-	for {
-		c.mu.Lock()
-		idle, busy := c.idle, c.tasks > 0
-		for s := range c.sessions {
-			busy = busy || s.calls > 0
-		}
-		c.mu.Unlock()
-		if !busy {
-			return
-		}
-		select {
-		case <-idle:
-		case <-limit.C:
-			return
+// left returns how much a Shutdown waits for, and a Close for a while: calls, and ends of holds. A Shutdown also waits
+// for holds that are not lost. It needs c.mu.
+func (c *Client) left() int {
+	n := c.ends
+	for s := range c.sessions {
+		if s.calls > 0 || !c.closing && s.held() {
+			n++
 		}
 	}
+	return n
 }
 
 // Close ends the client now, and returns nil. Its holds are lost, with an error that matches ErrLost and ErrClosed, and
@@ -262,24 +224,28 @@ func (c *Client) Close() error {
 	if c == nil || c.transport == nil {
 		return fmt.Errorf("redisson: %w", errBadLock)
 	}
-	c.drain()
-	c.settle()
 	c.mu.Lock()
-	c.closed = true
+	c.closing = true
+	c.mu.Unlock()
+	c.tracker.Drain()
+	grace, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	c.tracker.Await(grace, true) // an entry that stays in a fair lock's queue would hold up all others
+	c.tracker.Close()
+	c.mu.Lock()
 	var todo []func()
 	for s := range c.sessions {
 		todo = append(todo, s.lose(fmt.Errorf("%w: %w", relock.ErrLost, relock.ErrClosed))...)
 	}
 	channels := c.channels.Load()
-	c.notify()
 	c.mu.Unlock()
 	run(todo)
-	c.cancel()
+	c.tracker.Cancel()
 	c.watchdog.Close()
 	if channels != nil {
 		channels.Close()
 	}
-	c.wg.Wait()
+	c.tracker.Wait()
 	c.transport.Wait()
 	return nil
 }
@@ -287,35 +253,11 @@ func (c *Client) Close() error {
 // spawn runs fn on a goroutine that Close waits for, for at most the given time. After Close it does nothing
 // and returns false.
 func (c *Client) spawn(limit time.Duration, fn func(ctx context.Context)) (spawned bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.tasks++
-	c.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(c.ctx, limit)
+	return c.tracker.Go(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		defer c.finished() // deferred, because a hook of the redis client may end the goroutine
 		fn(ctx)
 	})
-	return true
-}
-
-// finished records that a task has ended.
-func (c *Client) finished() {
-	c.mu.Lock()
-	c.tasks--
-	c.notify()
-	c.mu.Unlock()
-}
-
-// notify wakes a Shutdown, or a Close that settles. It needs c.mu.
-func (c *Client) notify() {
-	if c.draining {
-		close(c.idle)
-		c.idle = make(chan struct{})
-	}
 }
 
 // serverAt estimates the server's clock in ms.
@@ -412,13 +354,13 @@ func (c *Client) session(w *waiting) (*session, error) {
 	}
 	succession := o.succession(l.kind)
 	if s := succession.now; s != nil { // even for the downgrade of an anonymous hold: its owner has one field
-		if c.closed || c.draining && len(s.holds) == 0 {
+		if c.closing || c.tracker.Draining() && len(s.holds) == 0 {
 			return nil, relock.ErrClosed
 		}
 		s.calls++
 		return s, nil
 	}
-	if c.closed || c.draining && !o.holds() { // a writer that Shutdown waits for may read, and Downgrade
+	if c.closing || c.tracker.Draining() && !o.holds() { // a writer that Shutdown waits for may read, and Downgrade
 		return nil, relock.ErrClosed
 	}
 	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", calls: 1, owner: o, succession: succession}
@@ -437,6 +379,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 func (c *Client) leave(s *session) {
 	c.mu.Lock()
 	s.calls--
+	c.tracker.Ended()
 	undo := s.calls == 0 && len(s.holds) == 0 && !s.gone && (s.doubt || s.queued)
 	if s.calls == 0 && len(s.holds) == 0 {
 		s.end()

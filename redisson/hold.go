@@ -97,7 +97,7 @@ func (h *Hold) lose(why error) []func() {
 		return nil
 	}
 	h.lost = why
-	h.s.c.notify()
+	h.s.c.tracker.Ended()
 	if h.lostc != nil {
 		close(h.lostc)
 	}
@@ -220,9 +220,14 @@ func (h *Hold) end() error {
 	h.released, h.told = true, true
 	todo = append(todo, h.cancel(relock.ErrNotHeld)...)
 	h.lock.drop(h)
-	c.tasks++ // a Shutdown waits for it
+	c.ends++ // a Shutdown waits for it
 	c.mu.Unlock()
-	defer c.finished()
+	defer func() {
+		c.mu.Lock()
+		c.ends--
+		c.tracker.Ended()
+		c.mu.Unlock()
+	}()
 	run(todo)
 	if was != nil { // what is left in Redis is ended in the background
 		if !told {

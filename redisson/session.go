@@ -258,12 +258,12 @@ func (s *session) end() {
 	if s.owner.uses--; s.named && s.owner.uses == 0 {
 		delete(s.c.owners, s.owner.key)
 	}
-	s.c.notify()
+	s.c.tracker.Ended()
 }
 
-// busy reports whether a call asks, or Redis has a hold that is not lost. It needs the client's mu.
-func (s *session) busy() bool {
-	return s.calls > 0 || slices.ContainsFunc(s.holds, func(h *Hold) bool { return h.lost == nil })
+// held reports whether Redis has a hold that is not lost. It needs the client's mu.
+func (s *session) held() bool {
+	return slices.ContainsFunc(s.holds, func(h *Hold) bool { return h.lost == nil })
 }
 
 // counted returns how many holds Redis counts, as far as the client knows. It leaves out a lost hold that was

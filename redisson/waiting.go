@@ -313,7 +313,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 		s.doubt = true
 		return said, errors.New("redis has answered after the lease had ended")
 	}
-	if w.lock.c.closed {
+	if w.lock.c.closing {
 		return said, relock.ErrClosed
 	}
 	if count > 1 && len(s.holds) > 0 {

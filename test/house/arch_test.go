@@ -73,7 +73,7 @@ var imports = map[string][]string{
 	"lua":                {},
 	"redisson": {
 		module, module + "/redisson/lua", goredis, uuid,
-		module + "/internal/clock", module + "/internal/ending", module + "/internal/inbox", module + "/internal/key", module + "/internal/leaving", module + "/internal/loss", module + "/internal/renewal", module + "/internal/script", module + "/internal/transport", module + "/internal/trust",
+		module + "/internal/clock", module + "/internal/ending", module + "/internal/inbox", module + "/internal/key", module + "/internal/leaving", module + "/internal/loss", module + "/internal/renewal", module + "/internal/script", module + "/internal/shutdown", module + "/internal/transport", module + "/internal/trust",
 	},
 	"redisson/lua": {},
 	"relocktest": {

@@ -211,7 +211,7 @@ var placeRules = []Rule{
 	},
 	{
 		"redisson: what is granted as the client closes is no hold", "redisson waiting.answered",
-		"if w.lock.c.closed {", "if false {",
+		"if w.lock.c.closing {", "if false {",
 		[]string{"TestACallOfRedissonInFlightAtCloseGetsNoHold"},
 	},
 	// Tokens.

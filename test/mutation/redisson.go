@@ -114,12 +114,12 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: Close leaves queues first", "redisson Client.Close",
-		"c.settle()", "",
+		"c.tracker.Await(grace, true)", "_ = grace",
 		[]string{"TestCloseLeavesTheQueueOfASharedLock"},
 	},
 	{
 		"redisson: a writer that Shutdown waits for may read", "redisson Client.session",
-		"c.draining && !o.holds()", "c.draining",
+		"c.tracker.Draining() && !o.holds()", "c.tracker.Draining()",
 		[]string{"TestAWriterDowngradesAndReadsDuringShutdown"},
 	},
 	{
@@ -129,7 +129,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: Shutdown waits for releases under way", "redisson Hold.end",
-		"c.tasks++", "defer func() { c.mu.Lock(); c.tasks++; c.mu.Unlock() }()",
+		"c.ends++", "defer func() { c.mu.Lock(); c.ends++; c.mu.Unlock() }()",
 		[]string{"TestCloseLosesHoldsAndShutdownWaitsForThem"},
 	},
 	{
@@ -243,13 +243,13 @@ var redissonRules = []Rule{
 		[]string{"TestAHandleOfASharedLockHasNoSecondHoldBeforeTheFirstIsUnlocked"},
 	},
 	{
-		"redisson: Shutdown waits for no lost hold", "redisson session.busy",
+		"redisson: Shutdown waits for no lost hold", "redisson session.held",
 		"func(h *Hold) bool { return h.lost == nil }", "func(h *Hold) bool { return true }",
 		[]string{"TestShutdownWaitsForNoLostHold"},
 	},
 	{
 		"redisson: a loss wakes Shutdown", "redisson Hold.lose",
-		"h.s.c.notify(); if h.lostc", "if h.lostc",
+		"h.s.c.tracker.Ended(); if h.lostc", "if h.lostc",
 		[]string{"TestShutdownWaitsForNoLostHold"},
 	},
 	{
