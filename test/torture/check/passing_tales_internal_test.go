@@ -68,6 +68,22 @@ func fellBeneath(kind string) *tale {
 		hold(held{w: 2, token: 3, call: 1, got: 30, trusted: 900, releasing: 1500, released: 1501})
 }
 
+// older is a hold whose token is that much smaller than that of the hold before it.
+func older(by int64) *tale {
+	return plain().hold(held{w: 1, id: 1, token: 30_000, call: 11, got: 12, releasing: 20, released: 21}).
+		hold(held{w: 2, id: 2, token: 30_000 - by, call: 25, got: 26, releasing: 30, released: 31})
+}
+
+// keptOver is a hold of a grant that its client has kept over a flush, with that token, and the next hold after the
+// clock has been set back.
+func keptOver(token int64) *tale {
+	return plain().hold(held{w: 1, id: 1, token: 9, call: 1, got: 2, releasing: 10, released: 11}).
+		fault(20, 21, history.FlushAll, "one").
+		hold(held{w: 1, id: 2, token: token, call: 30, got: 31, releasing: 32, released: 33}).
+		add(40, history.Event{Worker: -1, What: history.Fault, Fault: history.ClockBack, On: "one", By: 3e9}).
+		hold(held{w: 2, id: 3, token: 3, call: 50, got: 51, releasing: 60, released: 61})
+}
+
 // unwaited is a wait that ends under the token that it began with, and an effect that is
 // refused for that; there was a fault of that kind meanwhile.
 func unwaited(kind string) *tale {
@@ -190,6 +206,11 @@ var passingTales = []judged{
 	{"a nested hold in a grant that the other primary made of a call that was over", "", otherPrimary(330).fault(5, 5000, history.Failover, "one")},
 	{"the same without another primary", TokenFell, otherPrimary(330)},
 	{"the same when the lease of that grant was over", TokenFell, otherPrimary(1400).fault(5, 5000, history.Failover, "one")},
+	{"a token from the past of the other primary's block", "", older(10_000).fault(5, 40, history.Failover, "one")},
+	{"a token from before that block", TokenFell, older(10_001).fault(5, 40, history.Failover, "one")},
+	{"a token from the past with one primary", TokenFell, older(10_000).fault(5, 40, history.KillServer, "one")},
+	{"a grant that was kept over a flush, and a clock that was set back after it", "", keptOver(10)},
+	{"a grant from after a flush, and a clock that was set back after it", TokenFell, keptOver(20)},
 	{"two primaries with an owner each", "", parted().fault(13, 40, history.Failover, "one")},
 	{"two owners after a flush, which leaves one truth", NoOrder, parted().fault(13, 14, history.FlushAll, "one")},
 	{"two primaries, of which one answers late", "", partedUnseen().fault(13, 50, history.Failover, "one")},

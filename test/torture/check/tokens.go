@@ -187,19 +187,25 @@ func (s *story) fellUnseen() bool {
 	return false
 }
 
-// mayFall says that the counter was lost while the server's clock was behind, and
-// the token fell no further than that.
+// reach is how old a token may be when it is granted: a block of a lock that its client may keep ends at the
+// server's clock, and begins after the last token of that server.
+const reach = 10_000 * us
+
+// mayFall reports whether the token could fall: the counter was lost while the server's clock was behind, by no more
+// than that, or two primaries served, and the token of one was from the past.
 func (s *story) mayFall(before, after *call) bool {
-	lost, behind := false, int64(0)
+	lost, two, behind := false, false, int64(0)
 	for _, f := range s.faults {
-		if f.losesData() && f.t <= after.acquired && f.until >= before.began {
+		if f.losesData() && f.t <= after.acquired && f.until >= before.since {
 			lost = true
+			two = two || f.kind == history.Failover
 		}
 		if (f.kind == history.ClockForward || f.kind == history.ClockBack) && f.t <= after.acquired {
 			behind = max(behind, f.by)
 		}
 	}
-	return lost && behind > 0 && before.token-after.token <= behind+slack
+	by := before.token - after.token
+	return lost && behind > 0 && by <= behind+slack || two && after.unnamed() && by <= reach
 }
 
 // shared checks re-entries: while one hold of an owner was certainly valid all
