@@ -21,12 +21,12 @@ var ceilings = map[string]ceiling{
 	"files that a lock and an unlock run":     {34, 1},
 	"frames from a lock to its write":         {17, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {19333, 200},
+	"lines of production Go":                  {19329, 200},
 	"lines of Lua":                            {2700, 25},
-	"lines of internal/transport":             {2758, 40},
+	"lines of internal/transport":             {2749, 40},
 	"words in docs/words.md":                  {47, 0},
 	"hops to another file":                    {2, 0},
-	"hops to another package":                 {20, 0},
+	"hops to another package":                 {19, 0},
 	"method names of more than four types":    {9, 0},
 }
 

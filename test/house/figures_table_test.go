@@ -71,10 +71,6 @@ var figures = []figure{
 		says: []string{`pass(?:ed|ing)?\b[^.|]{0,140}? for (?:up to )?@`, `number \(\d+\), time \(@\)`},
 	},
 	{
-		what: "how long who reads for a few looks before it sleeps", file: "internal/transport/socket_unix.go", source: `spinTime = (.+)`,
-		says: []string{`looks for replies for @`},
-	},
-	{
 		what: "the default TTL", file: "options.go", source: `defaultTTL += (.+)`,
 		says: []string{`its lease \(\[TTL\], @ by default`, `[Tt]he lease is @ unless`, `process dies\. The default is @`},
 	},

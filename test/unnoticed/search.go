@@ -244,7 +244,7 @@ func (s *search) try(ctx context.Context) []result {
 	for range workers() {
 		all.Go(func() {
 			for c := range todo {
-				v := t.change(ctx, c)
+				v := t.judge(ctx, c)
 				t.mu.Lock()
 				t.results = append(t.results, result{c, v})
 				t.mu.Unlock()
@@ -266,8 +266,8 @@ func (s *search) try(ctx context.Context) []result {
 	return t.results
 }
 
-// change switches a change on and returns what the tests say.
-func (t *trial) change(ctx context.Context, c change) verdict {
+// judge switches a change on and returns what the tests say.
+func (t *trial) judge(ctx context.Context, c change) verdict {
 	through := t.through(c)
 	if len(through) == 0 {
 		return unreached
