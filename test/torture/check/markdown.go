@@ -59,7 +59,7 @@ func (r *Report) numbers(b *strings.Builder) {
 	row(b, "runs of Once", fmt.Sprintf("%d, and %d calls that found the interval spent", r.Ticks, r.Spent))
 	row(b, "holds of several locks together", fmt.Sprintf("%d, the longest wait %v", r.Together, r.LongestAll))
 	row(b, "effects", fmt.Sprintf("%d, of which %d stale and refused", r.Effects, r.Stale))
-	row(b, "tokens that fell with a lost counter and a clock behind", r.TokensFell)
+	row(b, "tokens that fell where they may (limits.md)", r.TokensFell)
 	row(b, "waits on conditions that a failover had lost", r.Unwaited)
 	row(b, "holds passed on in a process that did not know of its loss yet", r.PassedOn)
 	row(b, "locks with one holder for over a second", r.Kept)

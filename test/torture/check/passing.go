@@ -21,15 +21,17 @@ func (s *story) passing(held []*call) {
 	slices.SortStableFunc(byToken, func(a, b *call) int { return compare(a.token, b.token) })
 	for _, c := range byToken {
 		c.since = c.began
-		if !c.unnamed() {
+		if c.owner != "" { // also one that only the history names: a ticket goes on with the grant of a hold
 			if d := grants[c.token]; d != nil && d.sameOwner(c) {
 				c.since = min(c.began, d.since)
 			}
 			grants[c.token] = c
+		}
+		if !c.unnamed() {
 			continue
 		}
 		if d := turns[turn{c.worker, c.token - us}]; d != nil {
-			c.since = min(c.began, d.since)
+			c.since = min(c.since, d.since)
 		}
 		turns[turn{c.worker, c.token}] = c
 	}

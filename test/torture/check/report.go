@@ -86,7 +86,7 @@ type Report struct {
 	Faults         map[string]int `json:"faults"`
 	Overlaps       map[string]int `json:"overlaps"` // lease overlaps, by the fault they are attributed to
 	LongestOverlap time.Duration  `json:"longestOverlap"`
-	TokensFell     int            `json:"tokensFell"` // where a counter was lost while its clock was behind
+	TokensFell     int            `json:"tokensFell"` // where limits.md allows it
 	Unwaited       int            `json:"unwaited"`   // waits on conditions that a failover has lost
 	PassedOn       int            `json:"passedOn"`   // holds passed on in a process that had lost the lock
 

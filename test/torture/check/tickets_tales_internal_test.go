@@ -18,7 +18,12 @@ func next(id, at int64) held {
 	return held{w: 2, id: id, token: 1, call: at, got: at + 1, releasing: at + 50, released: at + 51}
 }
 
+// handedBeside is a hold that is handed over after another was let in with a much larger token.
+func handedBeside() *tale { return handedOver().brief(3, 20_001, 5) }
+
 var ticketTales = []judged{
+	{"a ticket of a hold beside which another primary let one in", "", handedBeside().fault(3, 400, history.Failover, "one")},
+	{"the same without another primary", TokenFell, handedBeside()},
 	{"a hold that is handed over", "", handedOver(next(2, 100)).brief(3, 3, 160)},
 	{"another holds between detaching and resuming", LeaseOverlap, handedOver(next(2, 100)).brief(3, 3, 50)},
 	{"another holds between, in no order", NoOrder, handedOver(next(2, 100)).brief(3, 3, 50)},
