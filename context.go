@@ -23,21 +23,21 @@ type ownerKey struct{}
 // owner is one line of work, such as a run of a workflow: goroutines that share one do not exclude each other.
 //
 // id has 1 to 512 bytes of UTF-8 and must not begin with "~", as the names of anonymous holds do. It must not contain
-// "~." either, unless OwnerFrom returned it under WithChildOwner. With any other id, calls that need the owner return
+// "~." either, unless OwnerFrom returned it for a child owner. With any other id, calls that need the owner return
 // ErrInvalidOption. A handle whose Owner differs returns ErrOwnerMismatch. Once and SyncLocker ignore the owner.
 func WithOwner(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, id)
 }
 
 // WithNewOwner is WithOwner with a new random name, a UUID. Calls under the returned context re-enter each other's
-// locks, and exclude every other owner, the one that ctx named included. OwnerFrom tells the name.
+// locks, and exclude every other owner, including the one that ctx names. OwnerFrom returns the name.
 func WithNewOwner(ctx context.Context) context.Context {
 	return WithOwner(ctx, uuid.NewString())
 }
 
-// WithChildOwner names a new owner whose parent is ctx's owner: a branch of the parent's flow, such as one goroutine
-// of an errgroup. A branch may take a lock if everybody who holds it is that branch or one of its ancestors. So it
-// enters the locks that the flow above it holds, and two branches exclude each other, at any depth and in any process.
+// WithChildOwner names a new owner whose parent is ctx's owner: a branch of the parent's flow, such as one goroutine of
+// an errgroup. A branch may take a lock if everybody who holds it is that branch or one of its ancestors. So it enters
+// the locks that its ancestors hold, and two branches exclude each other, at any depth and in any process.
 //
 // Readers and writers follow the same rule. A branch waits for readers of other branches if it wants to write, and for
 // writers of other branches in any case. A branch that wants to write gets ErrUpgrade if its nearest ancestor with a
@@ -46,8 +46,8 @@ func WithNewOwner(ctx context.Context) context.Context {
 // Branches wait for each other in their order of arrival, ahead of owners outside the flow. A hold of a branch has the
 // token of the hold that it entered, and is lost when that hold ends or is lost: wait for the branches before you
 // unlock. An owner that holds re-enters at once, even while a branch is inside. A branch and its ancestor may not both
-// hold by Lock or TryLock of one handle (ErrOwnerMismatch): its Unlock could end the wrong hold. Acquire and Do may
-// share it, except on a reading side: there each branch needs a handle of its own.
+// hold by Lock or TryLock of one handle (ErrOwnerMismatch): the handle's Unlock could end the wrong hold. With Acquire
+// and Do they may share a handle, except on a reading side: there each branch needs a handle of its own.
 //
 // If ctx has no owner, or the new name is longer than 512 bytes, every call under the returned context is
 // ErrInvalidOption. Each level adds 13 bytes. A QuorumLock and the locks of package redisson return ErrInvalidOption
@@ -56,21 +56,21 @@ func WithChildOwner(ctx context.Context) context.Context {
 	parent, named := OwnerFrom(ctx)
 	switch {
 	case !named:
-		return WithOwner(ctx, room.BranchMark) // no owner, so each call says what is missing
+		return WithOwner(ctx, room.BranchMark) // an invalid name: the error of each call says that the owner is missing
 	case len(parent) > maxOwner:
-		return ctx // no name of a branch below it would be accepted either
+		return ctx // calls refuse the parent's name already
 	}
 	var child [branchLen * 6 / 8]byte
 	_, _ = rand.Read(child[:]) // never fails, says its documentation
 	return WithOwner(ctx, parent+room.BranchMark+base64.RawURLEncoding.EncodeToString(child[:]))
 }
 
-// branchLen is how many letters a branch adds to its parent's name and BranchMark.
+// branchLen is how many letters WithChildOwner adds after the parent's name and BranchMark.
 const branchLen = 11
 
 // OwnerFrom returns the name that WithOwner, WithNewOwner or WithChildOwner gave, for example to carry it into another
-// process. The name of a child owner has those of its ancestors in it, so WithOwner restores it with its ancestry.
-// Without a name it returns "" and false. It does not tell the Owner of a handle.
+// process. The name of a child owner contains the names of its ancestors, so WithOwner restores that owner with its
+// ancestry. Without a name it returns "" and false. It does not see the Owner of a handle.
 func OwnerFrom(ctx context.Context) (id string, ok bool) {
 	id, ok = ctx.Value(ownerKey{}).(string)
 	return id, ok
@@ -78,8 +78,8 @@ func OwnerFrom(ctx context.Context) (id string, ok bool) {
 
 // Owner names the owner of all holds of the handle. Calls through the handle re-enter what that owner holds, by any
 // handle in any process. Goroutines that share such a handle do not exclude each other: for one flow of control
-// WithOwner is the better way. A context that names another owner gets ErrOwnerMismatch. id is as for WithOwner. With
-// any other id every call on the handle returns ErrInvalidOption.
+// WithOwner is the better way. If the context of a call names another owner, the call returns ErrOwnerMismatch. id is
+// as for WithOwner. With any other id every call on the handle returns ErrInvalidOption.
 func Owner(id string) LockOption {
 	return lockOption(func(t *terms) error {
 		t.owner = id
@@ -87,6 +87,7 @@ func Owner(id string) LockOption {
 	})
 }
 
+// checkOwner returns why id cannot be the name of an owner, or nil.
 func checkOwner(id string) error {
 	root, below, branch := strings.Cut(id, room.BranchMark)
 	switch {
@@ -107,7 +108,7 @@ func checkOwner(id string) error {
 	return nil
 }
 
-// areBranches reports whether WithChildOwner could have added these letters to a name.
+// areBranches reports whether WithChildOwner could have made below, the part of a name after its first BranchMark.
 func areBranches(below string) bool {
 	for part := range strings.SplitSeq(below, room.BranchMark) {
 		raw, err := base64.RawURLEncoding.DecodeString(part)
@@ -147,13 +148,13 @@ func holdIn(ctx context.Context, l *Lock) *Hold {
 
 type holdKey struct{}
 
-// A holdContext asks the clock before it answers: after a pause of the process, the timer that ends it may be late.
+// A holdContext ends with its hold. Each answer checks the clock first: a timer is late after a pause of the process.
 type holdContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
 	hold   *Hold
 	parent context.Context
-	stop   func() bool // ends the wait for parent's end
+	stop   func() bool // stops the AfterFunc on parent
 }
 
 // Err also judges the holds whose contexts this one descends from. If one of them is lost, this context has ended when
@@ -165,14 +166,14 @@ func (c *holdContext) Err() error {
 	return c.Context.Err()
 }
 
-// judge ends the inner context if its hold has ended. The goroutine that found the loss may not have done so yet.
+// judge ends c.Context if the hold has ended. The goroutine that found the loss may not have done so yet.
 func (c *holdContext) judge() {
 	if err := c.hold.judge(); err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
 		c.cancel(c.hold.cause(err))
 	}
 }
 
-// Value is how context.Cause finds the cause, so it looks for a loss first.
+// Value judges the hold first, because context.Cause finds the cause through it.
 func (c *holdContext) Value(key any) any {
 	if key == (holdKey{}) {
 		return c

@@ -19,32 +19,32 @@ import (
 )
 
 // A Hold is one successful acquisition of a lock, as Acquire, TryAcquire and Resume return it. It ends with Release or
-// Detach, or is lost before that. A lost hold must be released too. Err sees by the clock that the lease has ended. A
-// loss in Redis, for example by ForceUnlock, may be noticed only at the next renewal. The methods may be called from
+// Detach, or is lost before that. A lost hold must be released too. Err notices by the clock that the lease has ended.
+// A loss in Redis, for example by ForceUnlock, may be noticed only at the next renewal. The methods may be called from
 // any goroutine.
 type Hold struct {
-	_    [0]sync.Mutex // go vet refuses a copy of a Hold, which nobody would tell of a loss
-	hold room.Hold     // guarded by the keeper's mu, except for what never changes
+	_    [0]sync.Mutex // go vet refuses copies of a Hold: they would not be told of a loss
+	hold room.Hold     // guarded by the keeper's mu, except fields that never change
 	lock *Lock
 
 	reported bool // Hooks.Acquired has returned; guarded by the keeper's mu
-	*extras       // nil until one of them is needed; guarded by the keeper's mu
+	*extras       // nil until a field of it is needed; guarded by the keeper's mu
 }
 
-// extras are the fields that few holds need. Apart from the others, they cost most holds no memory.
+// extras are the fields that few holds need, in a struct of their own: most holds need no memory for them.
 type extras struct {
-	detached bool                      // Detach has handed the hold over
+	detached bool                      // Detach has handed the hold over to a ticket
 	lostc    chan struct{}             // closed on loss; made by the first call of Lost
 	wantedc  chan struct{}             // closed when others wait; made by the first call of Wanted
 	onWanted []func()                  // called when others wait
-	deafen   func()                    // ends the listening for that; nil: nothing to end
+	deafen   func()                    // stops listening for waiters; nil: the hold does not listen
 	contexts map[*holdContext]struct{} // they end with the hold
 }
 
-// Err returns nil while the hold is trusted, and ErrLost once it is lost. It returns ErrNotHeld after its Release or
-// Detach, even if it was lost before, and during a Cond.Wait of its owner. Err looks at the clock and does no I/O, so
-// it does not see a loss in Redis of which the client has not heard. After Err has returned nil, only the fencing token
-// protects work that takes time. ErrLost matches ErrNotHeld too: test for ErrLost first.
+// Err returns nil while the hold is trusted, and ErrLost once it is lost. It returns ErrNotHeld after Release or
+// Detach, even if the hold was lost before, and during a Cond.Wait of its owner. Err looks at the clock and does no
+// I/O, so it does not see a loss in Redis of which the client has not heard. After Err has returned nil, only the
+// fencing token protects work that takes time. ErrLost matches ErrNotHeld too: test for ErrLost first.
 func (h *Hold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -72,9 +72,9 @@ func (h *Hold) Lost() <-chan struct{} {
 }
 
 // TrustedUntil returns the instant until which nobody can be granted a conflicting hold, unless somebody removes this
-// one or Redis loses it. Each renewal moves it. Others may read beside a read hold, or have permits beside a
-// semaphore's. It is the zero time once the hold is lost or released, and during a Cond.Wait. Compare it with time.Now
-// in this process. It does no I/O.
+// one or Redis loses it. Each renewal moves it. Others may read beside a read hold, or use other permits of a
+// semaphore. It is the zero time once the hold is lost or released, and during a Cond.Wait of its owner. Compare it
+// with time.Now in this process. TrustedUntil does no I/O.
 func (h *Hold) TrustedUntil() time.Time {
 	if h.unmade() || h.judge() != nil {
 		return time.Time{}
@@ -86,12 +86,12 @@ func (h *Hold) TrustedUntil() time.Time {
 }
 
 // Token returns the fencing token. It is larger than those of all earlier grants of the name, with two exceptions. One
-// is that Redis has lost the counter, or let it expire (TokenKeep), and its clock is behind. The other is that two
-// primaries grant during a failover. A resource must remember the largest token that it has seen, and refuse smaller
-// ones. Then a late holder cannot do damage. Do not compare tokens of read holds or of a semaphore: a smaller one may
-// still be held. Re-entries share the token. It stays after a loss or a release: only a Cond.Wait changes it, to a
-// larger one. It has 19 digits: about the instant of the grant in nanoseconds since 1970, by the clock of Redis. The
-// last three digits come from the owner's name.
+// is that Redis has lost the counter, or let it expire (TokenKeep), and its clock is earlier than at those grants. The
+// other is that two primaries grant the lock during a failover. A resource must remember the largest token that it has
+// seen, and refuse smaller ones. Then a late holder cannot do damage. Do not compare tokens of read holds or of a
+// semaphore: a smaller one may still be held. Re-entries share the token. It stays after a loss or a release: only a
+// Cond.Wait changes it, to a larger one. It has 19 digits: about the instant of the grant in nanoseconds since 1970, by
+// the clock of Redis. The last three digits come from the owner's name.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0
@@ -130,8 +130,8 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	}
 	inner, cancel := context.WithCancelCause(parent)
 	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
-	// AfterFunc may ask parent for its state, and parent may be a context of a hold of the same lock: judging
-	// that takes the keeper's mu. So this must not run under the mu.
+	// AfterFunc may ask parent for its state. If parent is a context of a hold of the same lock, that locks the
+	// keeper's mu, so this must not run under it.
 	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
 	_ = h.judge()
 	k := h.keeper()
@@ -157,9 +157,9 @@ func (h *Hold) Context(parent context.Context) context.Context {
 
 // Release ends the hold. It returns nil if the lock was held until now, and ErrLost if it was lost earlier. A second
 // Release returns ErrNotHeld: test for ErrLost first, it matches both. ErrUnconfirmed means that Redis did not answer
-// within the ReleaseTimeout, or refused. If Close interrupts it, it is ErrClosed too. The hold has ended here then, and
-// in Redis with its lease at the latest. While the owner waits on a condition, Release returns ErrNotHeld and ends the
-// hold: the wait returns without it.
+// within the ReleaseTimeout, or refused: the hold has ended here, and ends in Redis with its lease at the latest. If
+// Close interrupts Release, the error is ErrClosed too. While the owner waits on a condition, Release returns
+// ErrNotHeld and ends the hold: the owner's Cond.Wait returns without it.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeHold)
@@ -172,16 +172,16 @@ func (h *Hold) Release() error {
 // over with that ticket, in this process or another, under the same token. Nobody can get the lock in between. Until
 // Resume nobody renews the hold, and it ends after keep, which is from 1 ms to 24 h, in whole milliseconds.
 //
-// The hold has ended as after Release: Err and Unlock return ErrNotHeld, its contexts end, and Lost stays open. ctx may
-// be one of these contexts: the request then ends at ctx's deadline, or after a TTL if ctx has none. A Do whose
+// Detach ends the hold as Release does: Err and Unlock return ErrNotHeld, its contexts end, and Lost stays open. ctx
+// may be one of these contexts: the request then ends at ctx's deadline, or after a TTL if ctx has none. A Do whose
 // function detaches the hold does not release it, and returns the function's error. If Redis does not answer before ctx
 // ends, or refuses, Detach returns ErrUnconfirmed, perhaps with ctx's error. If Close interrupts Detach, the error is
 // ErrClosed too. In these cases the hold has ended, and the client releases the lock. For a lost hold Detach returns
 // ErrLost and ends the hold. After a Release it returns ErrNotHeld.
 //
-// A call that Detach itself refuses, without asking Redis, leaves the hold as it was. It refuses a keep out of range
-// (ErrInvalidOption), a ctx that has ended, and a hold whose owner waits on a condition (ErrNotHeld). It returns
-// ErrTooManyHolds if the hold shares its grant with others of its owner in this client.
+// If Detach refuses without asking Redis, the hold stays as it was. It refuses a keep out of range (ErrInvalidOption),
+// a ctx that has ended, and a hold whose owner waits on a condition (ErrNotHeld). It returns ErrTooManyHolds if the
+// hold shares its grant with other holds of its owner in this client.
 func (h *Hold) Detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	if h.unmade() {
 		return "", fmt.Errorf("relock: %w", errUnmadeHold)
@@ -200,14 +200,12 @@ func (h *Hold) extra() *extras {
 	return h.extras
 }
 
-// acquisition returns the acquisition that the hold belongs to.
 func (h *Hold) acquisition() *acquisition { return acquired(h.hold.Session.Acquisition) }
 
 func (h *Hold) keeper() *keeper { return h.acquisition().keeper }
 
-// judge ends the hold if its time is over by the clock, and returns nil if the hold is live, or why it is not. It calls
-// no hook itself (see tellApart): the library and users ask where none may run, as a context does when another hold
-// ends it.
+// judge loses the hold if its time is over by the clock, and returns nil if the hold is live, or why it is not. It runs
+// no hook itself (see tellApart): its caller may be package context, which calls Err and Value of a holdContext.
 func (h *Hold) judge() error {
 	k := h.keeper()
 	at := k.begin()
@@ -218,8 +216,8 @@ func (h *Hold) judge() error {
 	return h.state()
 }
 
-// state returns nil if the hold is live, or why it is not. The caller holds the keeper's mu and has compared the
-// session with the clock.
+// state returns nil if the hold is live, or why it is not. The caller holds the keeper's mu and has judged the session
+// by the clock.
 func (h *Hold) state() error {
 	switch {
 	case h.hold.Released:
@@ -235,7 +233,7 @@ func (h *Hold) state() error {
 // errAbsent is the state of a hold whose owner waits on a condition.
 var errAbsent = fmt.Errorf("%w: its owner waits on a condition", ErrNotHeld)
 
-// over is state, but returns nil for a hold whose owner waits on a condition: such a hold goes on.
+// over is state, but returns nil for a hold whose owner waits on a condition: that hold has not ended.
 func (h *Hold) over() error {
 	if err := h.state(); err != errAbsent { //nolint:errorlint // made here, never wrapped
 		return err
@@ -243,7 +241,7 @@ func (h *Hold) over() error {
 	return nil
 }
 
-// reads reports whether the hold is for reading now. A hold of a semaphore counts as one for reading.
+// reads reports whether the hold is for reading, as after a Downgrade. A hold of a semaphore counts as one for reading.
 func (h *Hold) reads() bool {
 	k := h.keeper()
 	k.mu.Lock()
@@ -297,7 +295,7 @@ func (h *Hold) giveBack() {
 	k.end(&at)
 }
 
-// leave is the release at the end of a Do or Once. There is nothing to release after a Detach.
+// leave is Release, but returns nil if Detach has ended the hold, as the function of a Do may do.
 func (h *Hold) leave() error {
 	if err := h.Release(); !h.wasDetached() {
 		return err
@@ -305,8 +303,7 @@ func (h *Hold) leave() error {
 	return nil
 }
 
-// skipRest says that the name need not rest because of this hold. It rests after a session only if a call returned a
-// hold of it that counts.
+// skipRest takes the hold out of the count Session.Used. The name rests after the session only if that is above zero.
 func (h *Hold) skipRest() {
 	k := h.keeper()
 	k.mu.Lock()
@@ -314,8 +311,8 @@ func (h *Hold) skipRest() {
 	h.hold.Session.Used--
 }
 
-// markReturned says that a call returns the hold, which was pending because it was taken together with others. With
-// rests, the name rests after it.
+// markReturned says that a call returns the hold together with the others that it has taken: the hold is no longer
+// pending. With rests, the name rests after it.
 func (h *Hold) markReturned(rests bool) {
 	k := h.keeper()
 	k.mu.Lock()
@@ -326,8 +323,8 @@ func (h *Hold) markReturned(rests bool) {
 	}
 }
 
-// raise raises Redis' token counter to that token at least. A quorum needs it, because its token comes from one of
-// several primaries. It reports whether Redis has answered that the hold is held and the counter is raised.
+// raise raises the token counter in Redis to at least that token. A quorum needs it, because its token comes from one
+// of several primaries. It reports whether Redis has answered that the hold is held and the counter is raised.
 func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (held bool) {
 	a := h.acquisition()
 	s := wire.Session{Hash: a.keeper.keys().Hash, Nonce: a.nonce.String(), Owner: a.owner()}
@@ -344,13 +341,13 @@ func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (he
 	return held
 }
 
-// downgrade moves the hold to the reading side first and then tells Redis. A request that was sent once may
-// be executed at any time, and a read hold is safe whether or not it is.
+// downgrade makes the hold a read hold here first, and then tells Redis, which may execute the request late or never.
+// So Redis has a write hold or a read hold for it, and with either a read hold here is safe.
 func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	a := h.acquisition()
 	switch err := a.takeTurn(ctx); {
 	case ending.Is(err, ErrClosed):
-		return h.judge() // lost
+		return h.judge() // Close has lost the hold
 	case err != nil:
 		return err
 	}
@@ -374,8 +371,8 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
 }
 
-// move is downgrade before Redis is told. The caller has the session's turn; move gives it back. It returns errTaken if
-// another call got the hold first, the loss of a lost hold, or what bars it from the reading side.
+// move does what downgrade does before Redis is told. The caller has the session's turn; move gives it back. It returns
+// errTaken if another call took the hold first, ErrLost if the hold is lost, or why the reading side bars it.
 func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	defer func() { <-h.acquisition().turn.place }()
 	k := h.keeper()
@@ -391,7 +388,7 @@ func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	return rw.r.barred(bar, nil)
 }
 
-// lose applies a loss to the hold. It needs the keeper's mu. cancel must run without it, and calls no hook.
+// lose closes Lost's channel. It needs the keeper's mu. cancel ends the contexts, runs without mu, and calls no hook.
 func (h *Hold) lose(why error) (cancel func()) {
 	if h.extras != nil && h.lostc != nil {
 		close(h.lostc)
@@ -399,7 +396,7 @@ func (h *Hold) lose(why error) (cancel func()) {
 	return h.cancelAll(why)
 }
 
-// cancelAll returns what ends the hold's contexts and its listening. It needs the keeper's mu; cancel runs without it.
+// cancelAll returns what ends the contexts and stops listening. It needs the keeper's mu; cancel must run without it.
 func (h *Hold) cancelAll(cause error) (cancel func()) {
 	if h.extras == nil {
 		return func() {}
@@ -417,7 +414,7 @@ func (h *Hold) cancelAll(cause error) (cancel func()) {
 	}
 }
 
-// cause returns what judge ends a context with: a loss, even if the hold was released after it, else state.
+// cause returns the cause for the hold's contexts: its loss, even if it was released after that, or else state.
 func (h *Hold) cause(state error) error {
 	k := h.keeper()
 	k.mu.Lock()
@@ -428,7 +425,7 @@ func (h *Hold) cause(state error) error {
 	return state
 }
 
-// forget drops a context whose parent has ended, because a long hold may have many.
+// forget takes a context whose parent has ended off the hold: a long hold would collect them.
 func (h *Hold) forget(ctx *holdContext) {
 	k := h.keeper()
 	k.mu.Lock()
@@ -438,7 +435,7 @@ func (h *Hold) forget(ctx *holdContext) {
 	}
 }
 
-// logLoss logs a loss as an error, or as a warning if an option of the hold has ended it, such as MaxHold.
+// logLoss logs a loss as an error, or as a warning if an option of the hold, such as MaxHold, has ended it.
 func (h *Hold) logLoss(why error) {
 	c := h.lock.c
 	log := c.cfg.log.Error
@@ -453,9 +450,9 @@ func (h *Hold) event(err error) Event {
 	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
-// acquiredHook calls Hooks.Acquired, which is set. began is when the call began to wait. A loss that comes before the
-// hook has returned is told after it, because Lost never precedes Acquired. If the hook panics, Released is called,
-// because the hold is given back.
+// acquiredHook calls Hooks.Acquired, which must be set. began is when the call began to wait. Lost must not come before
+// Acquired, so a loss is told only after the hook has returned. If the hook panics, the hold is given back, so Released
+// is called.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
 	k := h.keeper()
@@ -466,7 +463,7 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	ev.Waited = since.Sub(began)
 	returned := false
 	defer func() {
-		if !returned { // hooks joined with this one may have been told of the hold
+		if !returned { // of hooks joined by Join, some may have been told of the hold
 			h.releasedHook(nil, since)
 		}
 	}()
@@ -483,7 +480,7 @@ func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 
 // releasedHook calls Hooks.Released. err is the result of the release, which ended the hold at now.
 func (h *Hold) releasedHook(err error, now clock.Instant) {
-	if ending.Is(err, ErrLost) { // the loss is logged here, because no earlier check has found it
+	if ending.Is(err, ErrLost) { // only the release has found the loss, so nothing has logged it
 		h.logLoss(err)
 	}
 	if hook := h.lock.c.cfg.hooks.Released; hook != nil {
@@ -512,7 +509,7 @@ func (h *Hold) detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	at := k.begin()
 	now := at.Now
 	h.hold.Session.Check(&at)
-	err := cmp.Or(h.state(), refused) // a loss first: the context may be one of h, which has ended with it
+	err := cmp.Or(h.state(), refused) // a loss first: ctx may be a context of h, and then the loss has ended it
 	if err == nil && !h.hold.Detach(&at) {
 		err = fmt.Errorf("%w: the owner has others in this client, which would be handed over too; unlock them first", ErrTooManyHolds)
 	}
@@ -556,13 +553,14 @@ func (h *Hold) wasDetached() bool {
 	return h.extras != nil && h.detached
 }
 
-// outlasting returns a context for the request that hands h over. ctx may be a context of h, and ends with h, but the
-// request must go on. It ends at ctx's deadline, else after a TTL, and with the parent of h's context.
+// outlasting returns a context for the request that hands h to a ticket. That is ctx, unless ctx descends from a
+// context of h, which ends before the request is sent. Then it ends with the parent of h's outermost context, and at
+// ctx's deadline or, without one, after a TTL.
 func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	var own *holdContext
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		if c.hold == h {
-			own = c // continue: the outermost one counts
+			own = c // go on: the outermost context of h counts
 		}
 	}
 	if own == nil {
@@ -577,7 +575,7 @@ func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelF
 		}
 	})
 	until, ok := ctx.Deadline()
-	if !ok { // a later cancel of ctx shows nowhere, because ctx has ended with the hold
+	if !ok { // ctx ends with the hold, so a later cancel by its caller does not show
 		until = time.Now().Add(h.hold.Terms.TTL) // by then the lease has ended, unless the ticket has the hold
 	}
 	bounded, stop := context.WithDeadline(request, until)

@@ -13,8 +13,8 @@ package relock
 // the end of the hold.
 //
 // The channel stays closed if the waiter leaves, and stays open if the hold ends before anybody waits. A waiter that
-// has crashed may still close it. It may also close the channels of later holds that share the grant. While a call of
-// the same named owner waits in another client to re-enter, it may close the channel too.
+// has crashed may still close it, and also the channels of later holds that share the grant. A call of the same named
+// owner that waits in another client to re-enter may close it too.
 func (h *Hold) Wanted() <-chan struct{} {
 	if h.unmade() {
 		return nil
@@ -34,11 +34,11 @@ func (h *Hold) Wanted() <-chan struct{} {
 	return c
 }
 
-// whenWanted calls f once: now if others wait already, and else when they do, unless the hold ends first. f must not
-// block: it may run under the keeper's mu.
+// whenWanted calls f one time: now if others wait already, else when the first comes, unless the hold has ended by
+// then. f must not block: it may run under the keeper's mu.
 func (h *Hold) whenWanted(f func()) {
 	k := h.keeper()
-	leave := k.listener.Join() // keeps a sharded channel subscribed; the inbox has been since the first lock
+	leave := k.listener.Join() // keeps a sharded channel subscribed; the inbox always is
 	k.mu.Lock()
 	wanted, live := h.hold.Wanted, h.over() == nil
 	if !wanted && live {
@@ -57,7 +57,7 @@ func (h *Hold) whenWanted(f func()) {
 	}
 }
 
-// tellWanted calls what whenWanted was given, because others wait for the hold's end. It needs the keeper's mu.
+// tellWanted calls the functions that whenWanted has kept: others now wait. It needs the keeper's mu.
 func (h *Hold) tellWanted() {
 	if h.extras == nil {
 		return

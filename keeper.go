@@ -23,36 +23,36 @@ type keeper struct {
 	hash     string // the lock's key
 	listener *listener.Listener
 	skew     atomic.Int64 // clock of the lock's server minus ours, in ms, as last measured
-	refs     int32        // calls and acquisitions that use the room; guarded by the registry's mu
+	refs     int32        // calls, acquisitions and lost holds that need the keeper; guarded by the registry's mu
 
 	mu   sync.Mutex // guards room, all acquisitions and holds in it, and the handles that have holds
 	room room.Room
 }
 
-// begin locks mu and returns a step for an event that happens now. end unlocks it.
+// begin locks mu and returns a step for an event that happens now. end unlocks mu.
 func (k *keeper) begin() room.Step {
 	k.mu.Lock()
 	return room.Step{Now: k.c.clock.Now(), Closing: k.c.tracker.Draining(), Pause: transport.BackoffUpTo}
 }
 
-// look is begin for a step that asks which holds are live. It begins with the loss of those that have ended by the clock.
+// look is begin for a step that asks which holds are live: it first loses those whose time is over by the clock.
 func (k *keeper) look() room.Step {
 	at := k.begin()
 	k.room.Judge(&at)
 	return at
 }
 
-// end unlocks mu and carries out the effects of the step. tellApart tells the hook and the log of a loss.
+// end carries out the effects of the step and unlocks mu. Client.tellApart tells hooks and the log of losses.
 func (k *keeper) end(at *room.Step) {
 	if losses := k.endUntold(at); len(losses) > 0 {
 		k.c.tellApart(losses...)
 	}
 }
 
-// endUntold is end for a caller that tells the hook and the log of the losses itself. The contexts of lost holds end
-// here, so a hook that blocks keeps no context open.
+// endUntold is end, but returns the functions that tell the hook and the log of each loss: the caller runs them. It
+// ends the contexts of lost holds itself, so a hook that blocks keeps no context open.
 func (k *keeper) endUntold(at *room.Step) (losses []func()) {
-	// In order with whatever happens next: a timer that is set late would undo a later one.
+	// Under mu: otherwise a later event could set a timer first, and this step would undo that.
 	var cancels []func()
 	for i := 0; at.Effect(i) != nil; i++ {
 		switch e := at.Effect(i); e.Do {
@@ -65,11 +65,11 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 		case room.Forget:
 			k.c.registry.forget(acquired(e.Of), nil, false)
 		case room.Lose:
-			h, why, now := e.Hold.Of.(*Hold), lostFor(e.Hold.Why()), at.Now // now, because at must stay on the stack
-			// Until the hold is unlocked (room.Paid), because k guards its handle.
+			h, why, now := e.Hold.Of.(*Hold), lostFor(e.Hold.Why()), at.Now // now is for the closure: at must stay on the stack
+			// Until room.Paid: the Unlock of the lost hold needs this keeper, whose mu guards the handle.
 			k.c.registry.use(k)
 			cancels = append(cancels, h.lose(why))
-			if h.reported || k.c.cfg.hooks.Acquired == nil { // otherwise acquiredHook tells it
+			if h.reported || k.c.cfg.hooks.Acquired == nil { // otherwise acquiredHook will tell of the loss
 				losses = append(losses, func() { h.lostHook(why, now) })
 			}
 		case room.Paid:
@@ -82,7 +82,7 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 	for _, cancel := range cancels {
 		cancel()
 	}
-	for i := 0; at.Effect(i) != nil; i++ { // what needs no mutex and no order; none of it blocks
+	for i := 0; at.Effect(i) != nil; i++ { // these effects need no mutex and no order, and do not block
 		switch e := at.Effect(i); e.Do {
 		case room.Wake:
 			close(e.Who.(chan struct{}))
@@ -97,15 +97,15 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 	return losses
 }
 
-// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. An owner of "" is anonymous. carries:
-// it carries the claim of its flow.
+// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. An owner of "" is anonymous. carries says
+// that it carries the claim of its flow.
 func (k *keeper) newAcquisition(owner string, l *Lock, carries bool) *acquisition {
 	a := &acquisition{keeper: k, nonce: wire.NewNonce()}
 	a.Name, a.Terms, a.Read, a.Of = owner, &l.terms.Terms, l.read, a
 	if owner == "" {
 		a.number = k.c.owners.Add(1)
 	}
-	if a.Named() || k.room.Shared { // its number of holds can change
+	if a.Named() || k.room.Shared { // the number of its holds can change
 		a.makeTurn()
 	}
 	a.task.Of = a
@@ -113,7 +113,7 @@ func (k *keeper) newAcquisition(owner string, l *Lock, carries bool) *acquisitio
 	return a
 }
 
-// do runs a script, and says how many replicas have acknowledged it.
+// do runs a script. acks is how many replicas have acknowledged it, or 0 if none need to.
 func (k *keeper) do(ctx context.Context, timeout time.Duration, need room.Replicas, call transport.Call) (raw []any, acks int, err error) {
 	if need.N == 0 {
 		raw, err = k.c.transport.Do(ctx, timeout, call)
@@ -123,17 +123,17 @@ func (k *keeper) do(ctx context.Context, timeout time.Duration, need room.Replic
 	return r.Reply, r.Acks, r.Err
 }
 
-// keys builds the key names on demand: a held lock rarely needs one.
+// keys builds the key names on demand: a held lock rarely needs them.
 func (k *keeper) keys() key.Keys { return key.Of(k.c.cfg.prefix, k.hash) }
 
 func (k *keeper) name() string { return key.Name(k.c.cfg.prefix, k.hash) }
 
-// serverNow estimates the clock of the lock's server in ms. It is only used for not-after times. A value too
-// low costs a round trip; a value too high keeps an ended nonce for longer. No trust depends on it. Each
-// server of a Cluster has its own clock, so the value of another server is only a first guess.
+// serverNow estimates the clock of the lock's server in ms, only for not-after times: no trust depends on it. A value
+// too low costs a round trip; a value too high keeps an ended nonce for longer. A new keeper begins with the value of
+// the server that answered last, which in a Cluster may be another one.
 func (k *keeper) serverNow() int64 { return time.Now().UnixMilli() + k.skew.Load() }
 
-// sample records the clock of the lock's server from a reply.
+// sample records the clock of the lock's server, which most replies give.
 func (k *keeper) sample(serverMs int64) {
 	if serverMs == 0 {
 		return // the reply has no server time
@@ -152,20 +152,20 @@ func runAll(todo []func()) {
 	todo[0]()
 }
 
-// A registry knows what a client has in use: the keeper of each lock, and each acquisition by its nonce. A message
-// from Redis names a nonce, so this is where its waiter is found.
+// A registry knows what a client has in use: the keeper of each lock, and each acquisition by its nonce. A message from
+// Redis names a nonce, by which the registry finds the acquisition that the message is for.
 type registry struct {
 	mu           sync.Mutex                    // guards the following fields and journal; taken after a keeper's mu
 	keepers      map[string]map[string]*keeper // by kind, then by the lock's key: a key of both takes more memory
 	acquisitions map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
-	heard        map[*keeper]func()            // what ends the sharded subscription that Sticky needs
-	undone       int                           // tickets of a Detach that failed, which are being given back
+	heard        map[*keeper]func()            // ends the subscription to the lock's sharded channel, which Sticky needs
+	undone       int                           // tickets of failed Detach calls that are being released
 
-	journal *replay.Journal   // what was released lately
-	tracker *shutdown.Tracker // waits at the end of the client until no acquisition, and no such ticket, is left
+	journal *replay.Journal   // the recent releases
+	tracker *shutdown.Tracker // at the end of the client it waits until no acquisition and no undone ticket is left
 }
 
-// enter returns the keeper of a lock, and makes it if nobody uses the lock. The caller leaves it again.
+// enter returns the keeper of a lock, and makes it if nobody uses the lock. The caller must call leave.
 func (r *registry) enter(l *Lock) *keeper {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +184,7 @@ func (r *registry) enter(l *Lock) *keeper {
 		keepers[l.hash] = k
 	}
 	k.refs++
-	if l.terms.Sticky > 0 && k.listener.Sharded() && r.heard[k] == nil { // a message will say that others want the kept grant
+	if l.terms.Sticky > 0 && k.listener.Sharded() && r.heard[k] == nil { // to hear that others want the kept grant
 		r.heard[k] = k.listener.Join()
 	}
 	return k
@@ -202,7 +202,7 @@ func (r *registry) find(l *Lock) *keeper {
 	return k
 }
 
-// use counts one more use of a keeper that is in use: a lost hold keeps the keeper until its Unlock.
+// use counts one more use of a keeper that is in use: a lost hold on a handle needs the keeper until its Unlock.
 func (r *registry) use(k *keeper) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,7 +229,7 @@ func (r *registry) leaveLocked(k *keeper) {
 }
 
 // register makes an acquisition known before its first request is sent. A client that is shutting down registers no new
-// one: Shutdown may have found already that nothing is left. Later requests of a known nonce go on.
+// acquisition: Shutdown may have found already that nothing is left. Further requests of a registered one may be sent.
 func (r *registry) register(a *acquisition) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,8 +245,8 @@ func (r *registry) register(a *acquisition) error {
 }
 
 // forget takes an acquisition off the client. n is nil if it was lost or refused, or if Redis has never heard of it.
-// Otherwise its release n was sent, or its place in the queue is left to end by itself. The journal remembers n for a
-// lease, in case a failover undoes it or a grant comes for it.
+// Otherwise n is the note of its release, which was sent, unless its place in the queue is left to run out. The journal
+// keeps n for a lease, in case a failover undoes the release or a grant comes for the nonce.
 func (r *registry) forget(a *acquisition, n *replay.Release, answered bool) {
 	now := a.keeper.c.clock.Now()
 	r.mu.Lock()
@@ -266,7 +266,7 @@ func (r *registry) forget(a *acquisition, n *replay.Release, answered bool) {
 	r.journal.Add(done, now)
 }
 
-// undo counts tickets that are given back: one more, or one less.
+// undo changes the number of tickets that are being released, by 1 or -1.
 func (r *registry) undo(more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

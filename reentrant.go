@@ -17,37 +17,37 @@ import (
 
 // A Lock is a handle on the exclusive lock of one name, on one side of a read/write lock, or on a semaphore. Any number
 // of handles, in any number of processes, stand for the same lock. A handle costs nothing and needs no closing, and
-// goroutines may share it. Calls of a nil or zero Lock return ErrInvalidOption, or a zero result if they have no error.
+// goroutines may share it. Calls on a nil or zero Lock return ErrInvalidOption, or a zero result if they have no error.
 //
 // Without an owner, each acquisition of an exclusive lock excludes every other, as with sync.Mutex. That includes one
 // by the same goroutine or through the same handle. Named owners (Owner, WithOwner) re-enter: each of their holds needs
-// its own Unlock, in any order. Within one Client, an Unlock is synchronized before the next holder's Lock returns, as
-// with sync.Mutex. Between Clients only the order of the holds is guaranteed.
+// its own Unlock, in any order. Within one Client, an Unlock synchronizes before the return of the next holder's Lock,
+// as with sync.Mutex. Between Clients only the order of the holds is guaranteed, and no memory is synchronized.
 type Lock struct {
 	*spec
-	_     [0]sync.Mutex // go vet refuses a copy of a Lock, which would have a list of holds of its own
-	hash  string        // its key, of which the name and the other key are made; a bad name as it is
-	holds room.Handle   // not yet unlocked; guarded by the keeper's mu
+	_     [0]sync.Mutex // go vet refuses copies of a Lock: each would have its own list of holds
+	hash  string        // its key in Redis, which contains the name; if spec.err is set, the name alone
+	holds room.Handle   // its holds that are not unlocked yet; guarded by the keeper's mu
 }
 
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends first, Lock returns its
-// error. A ctx that is done at the call fails even if the lock is free. While Redis does not answer, Lock goes on
+// error. If ctx has ended before the call, Lock fails even if the lock is free. While Redis does not answer, Lock keeps
 // asking: if ctx ends then, the error is also ErrUnavailable. ErrClosed, ErrDeadlock, ErrInvalidName, ErrInvalidOption,
 // ErrKind, ErrOwnerMismatch, ErrReplicas, ErrTooManyHolds and ErrUpgrade end the wait at once. So does a lasting
-// refusal by Redis, which is no ErrUnavailable.
+// refusal by Redis, such as a missing permission, which is not ErrUnavailable.
 //
-// A handle of an exclusive lock has the holds of one grant at a time. If a hold of the handle is lost, Lock waits until
-// that hold has been unlocked. A named owner that lost a hold does not wait: it gets ErrLost on every handle of the
-// lock in this client, until it has unlocked that hold. If Redis grants the handle the lock again before a loss is
-// known here, the older hold is lost at that instant. The call gives the new grant back, and goes on as above. So an
-// Unlock never ends the hold of a later grant. Other handles do not wait: goroutines that must not wait for each
-// other's Unlock need a handle each.
+// A handle of an exclusive lock has the holds of one grant at a time: an Unlock never ends the hold of a later grant.
+// If a hold of the handle is lost, Lock waits until that hold has been unlocked. A named owner that lost a hold does
+// not wait: its calls return ErrLost, on every handle of the lock in this client, until it has unlocked that hold.
+// Redis may grant the handle the lock again before this client knows of a loss. Then the older hold is lost at that
+// instant, and the call gives the new grant back and waits or fails as above. Calls on other handles do not wait for
+// that Unlock: goroutines that must not wait for each other's Unlock need a handle each.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
 	return err
 }
 
-// TryLock is Lock for at most the given time. It returns true if the caller holds the lock, which Unlock must end. It
+// TryLock is Lock for at most the given time. If it returns true, the caller holds the lock and must call Unlock. It
 // returns (false, nil) if the lock was taken the whole time: Redis said so at least once or, with a wait above zero,
 // another hold of this client shows it. A grant that came too late to be used counts as taken. After an error the
 // caller holds nothing, and must not call Unlock: the client releases what Redis may have granted. If Redis gave no
@@ -74,16 +74,16 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 	return l.try(ctx, wait, manner{})
 }
 
-// Unlock ends one hold of this handle that Lock or TryLock acquired: a lost one first, else the newest. On a reading
-// side or a semaphore with holds of several grants, Unlock ends the oldest instead of the newest. Unlock ends a hold of
-// Acquire or Do only if there is no other. Each success needs exactly one Unlock, even after a loss.
+// Unlock ends one hold of this handle that Lock or TryLock acquired: a lost one first, else the newest. If the handle
+// has holds of several grants, as a reading side or a semaphore may, Unlock ends the oldest instead of the newest. It
+// ends a hold of Acquire or Do only if there is no other. Each success needs exactly one Unlock, even after a loss.
 //
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. ErrLost matches ErrNotHeld too: test for ErrLost first. ErrUnconfirmed means that Redis did not answer within
-// the ReleaseTimeout: the hold has ended here, and the client goes on telling Redis. ErrUnconfirmed also comes at once
-// if Redis refuses: the client then stops, and the lease ends the hold. If Close interrupts the release, the error is
-// ErrClosed too. If the handle has only holds whose owners wait on a condition, Unlock ends one of them and returns
-// ErrNotHeld: the wait returns without it.
+// the ReleaseTimeout: the hold has ended here, and the client keeps trying to tell Redis. If Redis refuses, Unlock
+// returns ErrUnconfirmed at once: the client does not try again, and the lease ends the hold. If Close interrupts the
+// release, the error is ErrClosed too. If the handle has only holds whose owners wait on a condition, Unlock ends one
+// of them and returns ErrNotHeld: that owner's Cond.Wait returns without it.
 func (l *Lock) Unlock() error {
 	if err := l.bad(); err != nil {
 		return lockError(l.Name(), err)
@@ -106,11 +106,11 @@ func (l *Lock) Unlock() error {
 
 var errNoHold = fmt.Errorf("%w by this handle", ErrNotHeld)
 
-// Do acquires the lock as Lock does, runs fn, and releases the lock. If it cannot be acquired, fn does not run, and Do
-// returns Lock's error. fn's context descends from ctx, ends with it, and names ctx's owner if there is one. It also
-// ends when the hold is lost, with ErrLost as its cause. Do returns fn's error joined with that of the release, which
-// is always ErrLost after a loss. It may be ErrUnconfirmed, even if fn succeeded. A nil fn is ErrInvalidOption. If fn
-// panics or calls runtime.Goexit, Do releases the lock and the panic goes on.
+// Do acquires the lock as Lock does, runs fn, and releases the lock. If the lock cannot be acquired, fn does not run,
+// and Do returns Lock's error. fn's context descends from ctx, ends with it, and names ctx's owner if there is one. It
+// also ends when the hold is lost, with ErrLost as its cause. Do returns fn's error joined with the error of the
+// release. After a loss the release always returns ErrLost. It may return ErrUnconfirmed even if fn succeeded. A nil fn
+// is ErrInvalidOption. If fn panics or calls runtime.Goexit, Do releases the lock and the panic goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return during(ctx, l.Acquire, fn)
 }
@@ -154,8 +154,8 @@ func (l *Lock) Token() int64 {
 
 // Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. Holds
 // of Acquire and Do count too. Without such a hold it returns nil, on which a receive blocks: call it after Lock.
-// Unlock does not close the channel, and a later hold has another one. On a reading side or a semaphore the newest hold
-// may be another goroutine's: use Acquire and Hold.Lost.
+// Unlock does not close the channel, and a later hold has its own. On a reading side or a semaphore the newest hold may
+// be another goroutine's: use Acquire and Hold.Lost.
 func (l *Lock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()
@@ -165,18 +165,18 @@ func (l *Lock) Lost() <-chan struct{} {
 
 // Info reads from Redis who holds the lock and how many wait, whatever kind of lock the name is. A free lock has no
 // Holders. A read is tried three times, for up to 5 s each. If none is answered, the error is ErrUnavailable, and also
-// ctx's error if that ended first. More than 250 holders are read in pages. Holders that come or go meanwhile may be
-// missing, and the others are there once. But Holds may be too large for an owner whose lease is renewed meanwhile.
+// ctx's error if ctx ended first. More than 250 holders are read in pages. Holders that come or go between pages may be
+// missing; all others are listed once. Holder.Holds may be too large for an owner whose lease is renewed between pages.
 // Labels that this client reads for the first time are "" if Redis does not answer within a second.
 func (l *Lock) Info(ctx context.Context) (Info, error) {
 	info, _, err := labelledInfo(ctx, l)
 	return info, err
 }
 
-// Waiters reads the queue from Redis, in its order: the first is next. It returns nil if nobody waits. Several calls
-// may share an entry, and some have none: see Waiter. A queue longer than 500 is read in pages, between which it may
-// move on. A read is tried three times, for up to 5 s each. If no try is answered, the error is ErrUnavailable, and
-// also ctx's error if that ended first.
+// Waiters reads the queue from Redis, in its order: the first waiter is next. It returns nil if nobody waits. Several
+// calls may share an entry, and some calls have none: see Waiter. A queue longer than 500 is read in pages, and may
+// change between pages. A read is tried three times, for up to 5 s each. If no try is answered, the error is
+// ErrUnavailable, and also ctx's error if ctx ended first.
 func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 	var all []Waiter
 	for last := int64(0); ; {
@@ -196,36 +196,36 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 	}
 }
 
-// ForceUnlock reads who holds the lock, in any process, and ends these grants. A grant that begins meanwhile stays. If
-// nobody holds the lock but its name rests (AtLeast, Once), it ends that rest. It reports whether it ended a grant or a
-// rest. Its errors are those of Info; with one, some grants may have ended, and the result may be true. The handle may
-// be of another kind than the lock. The next waiter gets the lock. The holders are told at once, or notice it at their
-// next renewal: their holds are lost. Until then they may work beside the next holder: only the fencing token protects.
-// Use it when a holder is known to be gone. To end what Info showed and nothing else, use ForceUnlockHolder.
+// ForceUnlock reads who holds the lock, in any process, and ends these grants. A later grant stays. If nobody holds the
+// lock but its name rests (AtLeast, Once), it ends that rest. It reports whether it ended a grant or a rest. Its errors
+// are those of Info. After an error some grants may have ended, and the result may be true. The handle may be of
+// another kind than the lock. The next waiter gets the lock. The holders are told at once, or notice it at their next
+// renewal: their holds are lost. Until then they may work while somebody else holds the lock: only the fencing token
+// protects. Use it when a holder is known to be gone. To end only what Info showed, use ForceUnlockHolder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	ended, err := forceHolders(ctx, l)
 	return len(ended.Holders) > 0 || ended.Resting > 0, err
 }
 
 // ForceUnlockHolder ends the grant of one holder, as Info showed it, with all its holds in every process. Nothing else
-// changes: other readers and other holders of permits keep theirs, and the queue keeps its order. The next waiter gets
-// the lock unless another holder excludes that waiter. The holder is told at once, or notices its loss at the next
+// changes: other readers and other holders of permits keep their holds, and the queue keeps its order. The next waiter
+// gets the lock unless another holder excludes that waiter. The holder is told at once, or notices its loss at the next
 // renewal.
 //
 // h.Token and h.Owner name the grant; one may be zero and then matches any. Redis compares the token and ends the grant
-// in one step, so a grant that began after the one that was seen is safe. But a process may have passed the same grant
-// on to another of its calls since, or kept it (Sticky): then that call's hold ends. Branches that entered through the
-// grant lose their holds too. Without a Token it ends the grant that the owner has at the call, even if that began
-// later. It returns true if it ended the grant, and false if that holder does not hold the lock any more. With neither
-// an owner nor a token it returns ErrInvalidOption. Its other errors are those of Info; with one, the grant may have
-// ended, and the result may be true. If Redis did not answer the first request, the grant may have ended by itself
-// before the second: then the result is true all the same.
+// in one step, so a later grant is safe. But since Info read it, a process may have passed the grant on to another of
+// its calls, or kept it (Sticky) for one: then that call's hold ends. Branches that entered through the grant lose
+// their holds too. Without a Token it ends the grant that the owner has at the call, even if that grant began later. It
+// returns true if it ended the grant, and false if that holder does not hold the lock any more. With neither an owner
+// nor a token it returns ErrInvalidOption. Its other errors are those of Info. After an error the grant may have ended,
+// and the result may be true. If Redis did not answer the first request, the grant may have ended by itself before the
+// second: then the result is true all the same.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h Holder) (bool, error) {
 	return forceHolder(ctx, l, h)
 }
 
-// NewCond returns the condition of that name on this lock. It does no I/O. With a name that is not 1 to 512 bytes of
-// UTF-8 without control characters its calls return ErrInvalidName. The reading side of a read/write lock and a
+// NewCond returns the condition of that name on this lock. It does no I/O. If the name is not 1 to 512 bytes of UTF-8
+// without control characters, each call on the Cond returns ErrInvalidName. The reading side of a read/write lock and a
 // semaphore have no conditions: each call on such a Cond returns ErrInvalidOption.
 func (l *Lock) NewCond(name string) *Cond {
 	c := &Cond{lock: l, name: name, err: l.bad()}
@@ -239,13 +239,13 @@ func (l *Lock) NewCond(name string) *Cond {
 	return c
 }
 
-// SyncLocker returns the lock as a sync.Locker. Each of its Lock calls has a new owner, whatever ctx or the handle say.
-// So goroutines that share the Locker of an exclusive lock exclude each other. ctx bounds each wait. Lock panics if it
-// fails, for example when ctx ends. Unlock panics on ErrNotHeld and ErrLost, and ignores ErrUnconfirmed. It serves a
-// sync.Cond, but a Cond of this package needs a hold of the Lock itself. No context ends with a hold of a SyncLocker:
-// to learn of a loss, use Acquire and Hold.Lost.
+// SyncLocker returns the lock as a sync.Locker. Each of its Lock calls has a new owner, even if ctx or the handle names
+// one. So goroutines that share the Locker of an exclusive lock exclude each other. ctx bounds each wait. Lock panics
+// if it fails, for example when ctx ends. Unlock panics on ErrNotHeld and ErrLost, and ignores ErrUnconfirmed. The
+// Locker works with a sync.Cond, but a Cond of this package needs a hold of the Lock itself. No context ends with a
+// hold of a SyncLocker: to learn of a loss, use Acquire and Hold.Lost.
 func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
-	if l.bad() != nil { // its calls return that
+	if l.bad() != nil { // the calls of the Locker report that error
 		return &syncLocker{ctx: ctx, lock: l}
 	}
 	own := *l.spec
@@ -256,17 +256,17 @@ func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 // A manner says how a call acquires.
 type manner struct {
 	once     bool // one attempt, no waiting
-	quiet    bool // that the lock was taken is no error to the caller, so the error need not say who holds it
-	inQuorum bool // the quorum makes the error, which names no holder
-	pending  bool // the call takes several locks together, and says when it has them all: see Hold.markReturned
-	unlock   bool // ended by the handle's Unlock, because the call returns no *Hold
+	quiet    bool // the caller gets false instead of ErrNotAcquired, so that error need not say who holds the lock
+	inQuorum bool // for a QuorumLock, whose errors do not say who holds the lock
+	pending  bool // one of several holds, for a Multi or QuorumLock, which calls Hold.markReturned when it returns them
+	unlock   bool // the hold is ended by the handle's Unlock, because the call returns no *Hold
 }
 
-// try is acquire for at most wait, or one attempt at zero or less. When wait ends, the context's cause is a waitError.
+// try is acquire for at most wait; zero or less is one attempt. When wait ends, the context's cause is a waitError.
 func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, error) {
 	m.once = wait <= 0
 	if ctx == nil || l.bad() != nil {
-		return l.acquire(ctx, m) // acquire returns the error for this
+		return l.acquire(ctx, m) // acquire returns the error for a nil ctx or a bad handle
 	}
 	limit := wait
 	if wait <= 0 {
@@ -277,8 +277,8 @@ func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, er
 	return l.acquire(bounded, m)
 }
 
-// acquire acquires a hold for this handle. If the grant is lost before the call can return, for example in a pause, it
-// acquires again.
+// acquire gets a hold and puts it on the handle. If the grant is lost before the call can return, for example because
+// the process pauses, acquire starts again.
 func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 	owner, err := l.check(ctx)
 	if err != nil {
@@ -307,7 +307,7 @@ func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 	}
 }
 
-// check makes all checks that need no Redis, and returns the owner that the call locks as.
+// check makes all checks that need no Redis, and returns the owner for whom the call locks.
 func (l *Lock) check(ctx context.Context) (owner string, err error) {
 	if err := l.bad(); err != nil {
 		return "", err
@@ -343,18 +343,19 @@ func ownerFor(ctx context.Context, l *Lock) (string, error) {
 	return id, nil
 }
 
-// waitsForItself returns ErrDeadlock if ctx descends from a live hold of the same lock by another owner: the call would
-// wait for its own caller. If ctx descends from a hold of its own owner too, the call re-enters that.
+// waitsForItself returns ErrDeadlock or ErrUpgrade if the call might wait for a live hold from which ctx descends, and
+// so for its own caller. It returns nil if ctx also descends from a hold that the call re-enters. Holds of a semaphore
+// are in the way only if they leave too few permits.
 func waitsForItself(ctx context.Context, l *Lock, owner string) (err error) {
-	var grants []*room.Session // of the semaphore, which the caller has
-	used := 0                  // permits of these
+	var grants []*room.Session // of the semaphore: ctx descends from their holds
+	used := 0                  // their permits
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
 		h := c.hold
 		if h.lock.c != l.c || h.lock.hash != l.hash || h.lock.kind != l.kind || h.judge() != nil {
-			continue // that it is another kind is ErrKind, which Redis says
+			continue // if only the kind differs, Redis answers with ErrKind
 		}
 		holder := h.acquisition().owner()
-		enters := room.Descends(owner, holder) // as a branch what its ancestor holds
+		enters := room.Descends(owner, holder) // owner is a branch of holder
 		switch {
 		case holder == owner, enters && l.kind == wire.KindSemaphore:
 			return nil
@@ -398,8 +399,8 @@ func (l *Lock) bad() error {
 	return l.err
 }
 
-// awaitUnlock waits while a lost hold of another owner is in the handle's way: the Unlock of that hold is still to come
-// and must not end a later hold. It returns nil when the handle can have a hold, or the error of the call.
+// awaitUnlock waits while the handle has a lost hold of another owner that is not unlocked: that Unlock must not end a
+// later hold. It returns nil when the handle can have a new hold, or else the error of the call.
 func (l *Lock) awaitUnlock(w *waiting) error {
 	k, hint := w.keeper, time.NewTimer(l.terms.TTL/3)
 	defer hint.Stop()
@@ -428,7 +429,7 @@ func (l *Lock) awaitUnlock(w *waiting) error {
 	}
 }
 
-// barred returns the error for what keeps a call's hold from the handle. by is the owner's lost hold, if that is it.
+// barred returns the error for a bar, or nil if there is none. by is the owner's lost hold, for room.OwesUnlock.
 func (l *Lock) barred(bar room.Bar, by *room.Hold) error {
 	switch bar {
 	case room.Occupied:
@@ -447,13 +448,13 @@ func (l *Lock) barred(bar room.Bar, by *room.Hold) error {
 	return nil
 }
 
-// errOccupied says that an earlier lost hold blocks the handle. A call that may wait waits for its Unlock.
+// errOccupied says that the handle has a lost hold that is not unlocked. A call that may wait waits for that Unlock.
 var errOccupied = fmt.Errorf("%w by an earlier hold of this handle; unlock that hold first: each success needs its Unlock, even after a loss", ErrLost)
 
-// putOnHandle puts a hold on the handle so that its call can return it, and calls the Acquired hook. If it fails it
-// gives the hold back, even if the hook panics or ends its goroutine: nobody would ever unlock the hold.
+// putOnHandle puts a hold on the handle so that its call can return it, and calls the Acquired hook. If that fails, or
+// if the hook panics or ends its goroutine, it gives the hold back: otherwise nobody would unlock it.
 func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
-	kept, used := false, false
+	kept, used := false, false // used: Put has counted the hold in Session.Used
 	defer func() {
 		if used && !kept {
 			h.skipRest()
@@ -464,7 +465,7 @@ func (l *Lock) putOnHandle(w *waiting, h *Hold) (err error) {
 	}()
 	want := w.want()
 	if w.ticket != "" {
-		want.Owner = "" // what its owner has lost here before does not matter
+		want.Owner = "" // what the ticket's owner has lost in this client must not bar the hold
 	}
 	k := w.keeper
 	at := k.look()
@@ -491,7 +492,7 @@ func (l *Lock) newest() (h *Hold) {
 	return h
 }
 
-// look runs f with the keeper's mu, as keeper.look. Without a keeper the handle has no holds, and f does not run.
+// look runs f between keeper.look and keeper.end. Without a keeper the handle has no holds, and f does not run.
 func (l *Lock) look(f func()) {
 	if l.bad() != nil {
 		return
@@ -514,7 +515,7 @@ func (l *Lock) newHold(m manner) *Hold {
 }
 
 // sessionOf returns the acquisition by which the owner holds the lock for writing in this client. It returns ErrLost if
-// the owner has not unlocked what it lost, and ErrNotHeld if it does not hold.
+// the owner must still unlock a lost hold, and ErrNotHeld if it does not hold.
 func (l *Lock) sessionOf(owner string) (*acquisition, error) {
 	k := l.c.registry.enter(l)
 	defer l.c.registry.leave(k)
