@@ -18,35 +18,35 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// An acquisition is the room's acquisition with its keeper and its nonce in Redis.
+// An acquisition is a room.Acquisition with its keeper and its nonce.
 type acquisition struct {
 	room.Acquisition
 	keeper *keeper
 	nonce  wire.Nonce
-	number int64        // numbers the generated owner name; 0 if the owner is named
+	number int64        // the number in the generated owner name; 0 if the owner is named
 	task   renewal.Task // its timer in the watchdog
-	// turn is nil until a call has to state something. Most anonymous holds never do: their count is always one.
+	// turn is nil until a call must send a statement. Most anonymous holds never need one: their count is always one.
 	turn *turn
 }
 
-// A turn lets one call at a time make statements: the others wait. The watchdog's renewals take no turn.
+// A turn is the right to send statements of one session: one call has it at a time. The watchdog's renewals need none.
 type turn struct {
-	place chan struct{} // has capacity one; a send takes the turn
+	place chan struct{} // has capacity one; a send takes the turn, and a receive gives it back
 	// end is the outcome of the release that ends the session, or nil if none has begun. It is a field of turn and not
 	// of acquisition to save memory: most held locks have no turn. It is guarded by the keeper's mu.
 	end *outcome
 }
 
-// acquired returns the acquisition that wraps a.
+// acquired returns the acquisition that a is embedded in.
 func acquired(a *room.Acquisition) *acquisition { return a.Of.(*acquisition) }
 
-// nameLen is how many random letters of a client are in the owner names that it generates. People use the names to tell
-// clients apart; Redis compares nonces. A short name lets a record fit into 64 bytes. Up to that size Redis stores a
-// hash in its compact form, in half the memory (hash-max-listpack-value).
+// nameLen is how many random letters identify the client in the owner names that it generates. Few will do, because
+// only people compare these names: Redis compares nonces. A short name lets a record fit into 64 bytes. Up to that size
+// Redis stores a hash in its compact form, in half the memory (hash-max-listpack-value).
 const nameLen = 8
 
-// owner returns the given name, or the generated one. An acquisition that resumes a ticket was given the name that was
-// generated for the detached hold. Generated names are built on demand, because they are rarely read.
+// owner returns the owner's name, given or generated. An acquisition that resumes a ticket has the owner of the ticket
+// in Name, even if it is generated. Other generated names are built on demand, because they are rarely read.
 func (a *acquisition) owner() string {
 	if a.Name != "" {
 		return a.Name
@@ -61,7 +61,7 @@ func (a *acquisition) session() wire.Session {
 	return wire.Session{Hash: a.keeper.hash, Nonce: a.nonce.String(), Owner: a.owner(), Permits: a.Terms.Permits}
 }
 
-// waitOver returns a channel that is closed when the acquisition stops waiting, or already if it does not wait.
+// waitOver returns a channel that is closed once the acquisition no longer waits.
 func (a *acquisition) waitOver() <-chan struct{} {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -81,8 +81,8 @@ func (a *acquisition) giveUp() {
 	a.keeper.end(&at)
 }
 
-// reenter adds a hold to a session of the same owner, and first tells Redis if it must know. If reserved is set, the
-// session already counts the hold. errGone means that the call must ask Redis for the lock like any other.
+// reenter adds a hold to a session of the same owner, and tells Redis first if necessary. With reserved, the session
+// counts the hold already. After errGone, the call must ask Redis for the lock like any other call.
 func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	k, s := a.keeper, a.Session
 	at := k.begin()
@@ -115,8 +115,8 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 	return nil, err
 }
 
-// prove sends a statement before a hold is made of a grant that shows too little: see Session.ToConfirm. It gives a
-// fixed lease its full TTL, and lets replicas acknowledge the grant.
+// prove sends the statement that a grant needs before a hold can be made of it: see Session.ToConfirm. It gives a fixed
+// lease its full TTL, and lets replicas acknowledge the grant.
 func (a *acquisition) prove(ctx context.Context, once bool) error {
 	a.keeper.mu.Lock()
 	x := a.Session.Confirmation()
@@ -139,8 +139,8 @@ func (a *acquisition) makeTurn() {
 	}
 }
 
-// takeTurn waits until no other call sends a statement. It returns ctx's error if that ends first, and ErrClosed
-// if the client does.
+// takeTurn waits until the caller has the turn. It returns ctx's error if ctx ends first, and ErrClosed if the client
+// closes first.
 func (a *acquisition) takeTurn(ctx context.Context) error {
 	select {
 	case a.turn.place <- struct{}{}:
@@ -152,7 +152,7 @@ func (a *acquisition) takeTurn(ctx context.Context) error {
 	}
 }
 
-// takeTurnToChange is takeTurn for a Cond's Wait or signal. It makes the turn if needed.
+// takeTurnToChange is takeTurn for the calls of a Cond. It makes the turn if there is none.
 func (a *acquisition) takeTurnToChange(ctx context.Context) error {
 	a.keeper.mu.Lock()
 	a.makeTurn()
@@ -174,17 +174,17 @@ func (a *acquisition) markGone() error {
 	return why
 }
 
-// tell sends statements until Redis knows what the session needs, or until ctx ends. w, unless nil, is what this caller
-// needs. With once it does not try again after a failure. It returns errGone if the session is lost or has ended. If
-// nothing is needed any more, it returns last: the session's release, which the caller must send.
+// tell sends statements until the caller's wish w is fulfilled or, if w is nil, until Redis knows the session's counts.
+// It stops when ctx ends and, with once, after a failure. It returns errGone if the session has ended, or if its owner
+// waits on a condition. If w is nil and no hold is left, it returns last: the release, which the caller must send.
 func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last *releasing, err error) {
 	c := a.keeper.c
 	began := c.clock.Now()
-	final := true // err is already the error to return
+	final := true // err is what tell returns
 	err = transport.Try(ctx, nil, func() (again bool, err error) {
 		if err := a.takeTurn(ctx); err != nil {
 			final = ending.Is(err, ErrClosed)
-			return false, err // if ctx has ended, another call's statement is unanswered
+			return false, err // if ctx has ended, Redis has not answered the call that has the turn
 		}
 		defer func() { <-a.turn.place }() // deferred, because a hook of the redis client may panic
 		var st *room.Statement
@@ -192,7 +192,7 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 			again, err = a.sendStatement(ctx, st)
 		}
 		if ending.Is(err, ErrReplicas) && (w == nil || w.Lease == 0) {
-			err = nil // only another call's wish in the same statement asked for replicas
+			err = nil // only another call's wish in this statement asked for replicas
 		}
 		final = err == nil || ending.Is(err, errGone) || ending.Is(err, ErrReplicas)
 		return again || !final && (!once || ctx.Err() != nil), err
@@ -234,22 +234,20 @@ func (a *acquisition) sendStatement(ctx context.Context, st *room.Statement) (mo
 	return a.stated(st, raw, acks)
 }
 
-// statementCall returns the command for a statement.
 func (a *acquisition) statementCall(st *room.Statement) transport.Call {
 	c, s := a.keeper.c, a.session()
 	if st.Said.Opens {
 		return c.wire.Downgrade(a.keeper.keys(), s, st.Said.Op, st.Said.Counts, st.Lease)
 	}
 	call := c.wire.Renew(st.Lease, []wire.Renewal{{Session: s, Op: st.Said.Op, Writes: st.Said.Writes, Reads: st.Said.Reads}})
-	if st.Several { // then the script needs the queue
+	if st.Several { // other sessions hold too, and the script finds them by the queue
 		call.Keys = append(call.Keys, a.keeper.keys().Queue)
 	}
 	return call
 }
 
-// stated processes the reply to a statement that acks replicas have acknowledged. more says that another
-// statement must follow at once. ErrReplicas means that Redis has the statement, but too few replicas do, so
-// trust does not grow.
+// stated processes the reply to a statement that acks replicas have acknowledged. more says that another statement must
+// follow at once. ErrReplicas means that Redis has the statement, but too few replicas do, so it extends no trust.
 func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool, err error) {
 	reply, err := wire.DecodeStatement(raw, st.Said.Opens)
 	if err != nil {
@@ -269,10 +267,10 @@ func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool
 	return more, err
 }
 
-// tellLater sends statements in the background. It stops after patience: by then the lease has ended, and
-// with it everything that the statements were about.
+// tellLater is tell in the background, without a wish. It stops after patience: by then the lease has ended, and Redis
+// needs no counts.
 func (a *acquisition) tellLater() {
-	left := a.keeper.c.leaving.Begin(a.keeper.hash) // the statement may be that nothing is held any more
+	left := a.keeper.c.leaving.Begin(a.keeper.hash) // it may release the last hold
 	a.keeper.c.background(a.patience(), left, func(ctx context.Context) {
 		if last, _ := a.tell(ctx, nil, false); last != nil {
 			last.later()
@@ -280,7 +278,7 @@ func (a *acquisition) tellLater() {
 	})
 }
 
-// lower tells Redis for an Unlock that the session has fewer holds, or none, and returns the result of the Unlock.
+// lower tells Redis that an Unlock has left the session fewer holds, or none. It returns the result of the Unlock.
 func (a *acquisition) lower() error {
 	c := a.keeper.c
 	by := time.Now().Add(c.cfg.releaseTimeout)
@@ -315,7 +313,8 @@ func (a *acquisition) fate() error {
 	return lostFor(a.Why())
 }
 
-// awaitRelease returns the result of an Unlock whose session ended, or began to wait, before Redis had answered it.
+// awaitRelease returns the result of an Unlock for which tell returned errGone: another call ended the session, its
+// owner waits on a condition, or it was lost.
 func (a *acquisition) awaitRelease(ctx context.Context) error {
 	a.keeper.mu.Lock()
 	lost, over, end := lostFor(a.Why()), a.Over, a.turn.end
@@ -323,9 +322,9 @@ func (a *acquisition) awaitRelease(ctx context.Context) error {
 	switch {
 	case lost != nil:
 		return lost
-	case !over: // its owner waits on a condition, and Redis has answered that it holds nothing
+	case !over: // its owner waits on a condition, so the session holds nothing in Redis
 		return nil
-	case end == nil: // the client is closing and releases the session
+	case end == nil: // the client is closing and releases the session, but nobody hears the result
 		end = &outcome{}
 	}
 	select {
@@ -336,8 +335,8 @@ func (a *acquisition) awaitRelease(ctx context.Context) error {
 	}
 }
 
-// wasGone returns why a release found no hold in Redis. The hold may have been trusted when it was ended,
-// while its lease ran out on the way to Redis.
+// wasGone returns why a release found no hold in Redis. The hold may still have been trusted when its holder ended it,
+// but its lease ran out before the release reached Redis.
 func (a *acquisition) wasGone() error {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -351,11 +350,11 @@ func (a *acquisition) wasGone() error {
 	return lostFor(loss.Because(loss.DataLost, "redis no longer had it"))
 }
 
-// note returns what the journal keeps of a release. It is taken before the release is sent, so that a server
-// that changes after that is noticed. It needs the keeper's mu.
+// note returns what the journal keeps of a release. It must be called before the release is sent, so that the journal
+// notices if another server takes over after that. It needs the keeper's mu.
 func (a *acquisition) note() replay.Release {
 	c, keys := a.keeper.c, a.keeper.keys()
-	// The name must not rest if no call has had a hold, or if its caller says that the hold does not count.
+	// The name must not rest if no call returned a hold, or if the caller said that the hold does not count (skipRest).
 	undone := a.Terms.Rest.For > 0 && (a.Session == nil || a.Session.Used <= 0)
 	return replay.Release{
 		Keys: keys, Nonce: a.nonce, Owner: a.owner(), Undone: undone, Doubt: a.Doubt(),
@@ -364,8 +363,8 @@ func (a *acquisition) note() replay.Release {
 	}
 }
 
-// patience is how long the client keeps sending what Redis has not confirmed. After that the lease has ended,
-// and with it everything that was asked for.
+// patience returns for how long the client repeats a statement or a release that Redis has not answered. After that the
+// lease has ended, and neither matters any more.
 func (a *acquisition) patience() time.Duration {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -395,18 +394,18 @@ func (a *acquisition) releaseLater() {
 type releasing struct {
 	a    *acquisition
 	note replay.Release
-	also []*releasing // served acquisitions, which end with it
+	also []*releasing // of the acquisitions that the grant served: they end with a
 	call transport.Call
-	// was says that the lock was held until the release, as far as can be known. If a first try was
-	// unanswered and a second one finds nothing, the first one may have released the lock.
+	// was: the lock was held until the release, as far as the client can know. It is also set if a try finds no hold after
+	// an unanswered try, which may have released the lock.
 	was        bool
 	unanswered bool // an earlier try went unanswered
-	// end is the outcome for other calls whose holds this release ends; nil if there cannot be any.
+	// end is how other Unlocks hear the outcome (awaitRelease); nil if there cannot be any.
 	end *outcome
 }
 
-// prepare makes the command that releases a, and its note for the journal. Acquisitions that a's grant also served go
-// with it. The caller allocates r: most Unlocks have it on their stack. It needs the keeper's mu.
+// prepare makes the command that releases a, and the note for the journal. The command also ends the acquisitions that
+// a's grant served. The caller allocates r: most Unlocks have it on their stack. prepare needs the keeper's mu.
 func (r *releasing) prepare(a *acquisition) {
 	r.a, r.note = a, a.note()
 	var served []string
@@ -418,13 +417,13 @@ func (r *releasing) prepare(a *acquisition) {
 	r.call = a.keeper.c.wire.Release(r.note.Keys, s, r.note.Doubt, a.LongestLease(), r.note.Undone, served...)
 }
 
-// soon releases for an Unlock and returns its result. If Redis has not answered at the instant by, the
-// release goes on in the background.
+// soon sends the release of an Unlock, and returns the Unlock's result. If Redis has not answered by the deadline by,
+// the release goes on in the background.
 func (r *releasing) soon(by time.Time) error {
 	a, c := r.a, r.a.keeper.c
-	// The first try is bounded by its timeout alone, so nobody has to watch a context. A Close in the meantime does not
-	// interrupt it. A try may take two thirds longer if a connection must be made first, and again if the server does not
-	// know the script. So it gets 3/7 of the time that is left.
+	// The first try is bounded by its timeout alone: nobody has to watch a context, and Close does not interrupt the try.
+	// It may take two thirds longer than its timeout if it must make a connection. It may take another two thirds if the
+	// server does not know the script. So the timeout is 3/7 of the time that is left.
 	returned := false
 	defer func() {
 		if !returned { // a hook of the redis client has panicked or ended the goroutine
@@ -468,8 +467,8 @@ func (r *releasing) result(err error) error {
 	return r.a.keeper.c.unconfirmed(err)
 }
 
-// later releases in the background. When it gives up, the lease has ended, and Shutdown waits no longer. Only a name
-// that must not rest would still be taken: its release is tried for as long as it would rest, or until Shutdown.
+// later sends the release in the background until Redis answers or the lease has ended. Shutdown waits only for that. A
+// name that must not rest would still be taken: for it, later goes on for as long as it would rest, or until Shutdown.
 func (r *releasing) later() {
 	c := r.a.keeper.c
 	left := c.leaving.Begin(r.a.keeper.hash)
@@ -490,7 +489,7 @@ func (r *releasing) later() {
 	})
 }
 
-// run tries until Redis has answered or ctx ends. err is the result of an earlier try, which counts as the first.
+// run sends the release until Redis has answered or ctx ends. With the error err of an earlier try, run pauses first.
 func (r *releasing) run(ctx context.Context, err error) error {
 	tried, unsent := err != nil, false
 	err = transport.Try(ctx, nil, func() (again bool, _ error) {
@@ -501,7 +500,7 @@ func (r *releasing) run(ctx context.Context, err error) error {
 		done, err := r.try(ctx, trust.Attempt(r.a.Terms.TTL))
 		if !unsent && err != nil && transport.Classify(err) == transport.NotExecuted {
 			unsent = true
-			return true, nil // an interrupted call has closed its connection; a new one is tried at once
+			return true, nil // at once, but only once: an interrupted call may have closed the connection
 		}
 		return !done, err
 	})
@@ -523,7 +522,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 			r.unanswered = true
 		}
 		if transport.TryAgain(err) && len(r.call.Keys) > 1 {
-			r.call.Keys = r.call.Keys[:1]
+			r.call.Keys = r.call.Keys[:1] // the slot is migrating, so a Cluster takes only one key
 			return false, nil
 		}
 		r.call.Keys = []string{r.note.Keys.Hash, r.note.Keys.Queue}
@@ -539,7 +538,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 		r.was = r.was || r.unanswered || state == wire.WasHeld
 		return true, nil
 	}
-	// If more is set, the lock is released, but the queue needs further calls to move on.
+	// If more is set, the lock is released, but the queue was too long for one call.
 	r.was = r.was || state == wire.WasHeld
 	r.call.Keys = []string{r.note.Keys.Hash, r.note.Keys.Queue}
 	if more {
@@ -548,7 +547,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	return false, errAgain
 }
 
-// forget moves what was released from the registry to the journal. answered says whether Redis has answered.
+// forget moves the released acquisitions from the registry to the journal. answered says whether Redis has answered.
 func (r *releasing) forget(answered bool) {
 	for _, with := range r.also {
 		with.forget(answered)

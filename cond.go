@@ -14,7 +14,7 @@ import (
 )
 
 // A Cond is a condition of a lock. The holder of the lock waits on it until others have changed what the lock protects.
-// Conditions of one name on one lock are one condition, in every process. The contract is that of Java's Condition:
+// All Conds of one name on one lock are one condition, in every process. The contract is that of Java's Condition:
 //
 //	for !ready() { // under the lock
 //		if err := cond.Wait(ctx); err != nil {
@@ -25,7 +25,7 @@ import (
 // A wait may end without a signal, so it must be in a loop that checks. If the receiver of a signal dies, or loses the
 // lock before its Unlock, the next waiter gets that signal.
 //
-// Every call except Waiters needs the lock. It acts for the owner that the context or the Cond's handle names. If
+// Every call except Waiters needs the lock. It acts for the owner that the context or the Cond's lock handle names. If
 // neither names one, it acts for the hold from which the context descends, or else for the handle's newest hold.
 type Cond struct {
 	lock *Lock
@@ -33,49 +33,49 @@ type Cond struct {
 	err  error // what every call returns, if not nil
 }
 
-// Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds again. It then has the
-// same holds, under a larger token. If a failover loses the wait, Wait returns as after a signal, and the token may be
-// the old one.
+// Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds again. The owner then has
+// the same holds, under a larger token. If a failover loses the wait, Wait returns as after a signal, and the token may
+// be the old one.
 //
-// If ctx ends first, or the client is shut down, Wait stops waiting for a signal. It still waits for the lock, without
-// ctx, and returns ctx's error or ErrClosed, holding: Hold.Err is nil. Only ErrLost means that the lock could not be
-// acquired again. Its holds must be unlocked as after any loss.
+// If ctx ends first, or the client is shut down, Wait stops waiting for a signal. It still waits for the lock, which
+// ctx does not bound, and returns ctx's error or ErrClosed. The owner holds again then: Hold.Err is nil. Only ErrLost
+// means that the lock could not be acquired again. The lost holds must be unlocked as after any loss.
 //
-// A call that is refused gives up nothing. It returns ErrNotHeld without the lock, and ErrOwnerMismatch if the owner
-// also holds in another process, or a branch or an ancestor of it holds. It returns ErrUpgrade if the owner also reads.
-// It returns ErrClosed on a client that was already shutting down, and the error of a ctx that had ended. If Redis
-// refuses, or cannot have got the request, Wait returns that error. In each case the owner keeps what it holds. Test
-// for ErrLost before ErrNotHeld: ErrLost matches both.
+// A Wait that is refused gives up nothing. It returns ErrNotHeld if the caller does not hold the lock. It returns
+// ErrOwnerMismatch if the owner also holds in another process, or if a branch or an ancestor of it holds. It returns
+// ErrUpgrade if the owner also reads. It returns ErrClosed on a client that was already shutting down, and the error of
+// a ctx that had ended. If Redis refuses, or cannot have got the request, Wait returns that error. In each case the
+// owner keeps what it holds. Test for ErrLost before ErrNotHeld: ErrLost matches both.
 //
 // During the wait the holds are not trusted (Hold.Err is ErrNotHeld). Their contexts do not end, and other owners may
 // use the handle. If another goroutine of the owner unlocks a hold during the wait, its Unlock, Release or Do returns
-// ErrNotHeld. That hold has ended: Wait returns with the others only. If it was the last one, Wait returns ErrLost,
-// and nothing is left to unlock.
+// ErrNotHeld. That hold has ended: Wait returns without it. If it was the last one, Wait returns ErrLost, and nothing
+// is left to unlock.
 func (c *Cond) Wait(ctx context.Context) error {
 	_, err := c.wait(ctx, nil)
 	return err
 }
 
 // WaitFor is Wait, but waits for a signal for at most d. It gives up the lock in any case, even if d is zero or less.
-// After a signal it returns (true, nil), holding the lock again. When d has passed or ctx has ended, it still waits for
-// the lock, without a bound. Then it returns (false, nil) or ctx's error, holding. Other errors are those of Wait. Only
-// ErrLost means that the lock could not be acquired again.
+// After a signal it returns (true, nil). When d has passed or ctx has ended, it still waits for the lock, without a
+// bound, and returns (false, nil) or ctx's error. In all these cases the owner holds again. Other errors are those of
+// Wait. Only ErrLost means that the lock could not be acquired again.
 func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, err error) {
 	return c.wait(ctx, &d)
 }
 
-// Signal wakes the waiter that has waited longest. It gets the lock in its turn, after the caller has unlocked. If
+// Signal wakes the waiter that has waited longest, which gets the lock in its turn, after the caller has unlocked. If
 // nobody waits, Signal does nothing. The caller (see Cond) must hold the lock: otherwise Signal returns ErrNotHeld, and
 // after a loss ErrLost. If ctx ends before Redis has answered, the signal may have been given. Give ctx a deadline.
 func (c *Cond) Signal(ctx context.Context) error { return c.signal(ctx, 1) }
 
-// Broadcast wakes all that wait now. They get the lock one after the other, once the caller has unlocked. If nobody
+// Broadcast wakes all current waiters. They get the lock one after the other, once the caller has unlocked. If nobody
 // waits, it does nothing. The caller (see Cond) must hold the lock: otherwise Broadcast returns ErrNotHeld, and after a
 // loss ErrLost. If ctx ends before Redis has answered, signals may have been given. Give ctx a deadline.
 func (c *Cond) Broadcast(ctx context.Context) error { return c.signal(ctx, 0) }
 
 // Waiters reads from Redis the owners that wait on the condition for a signal, the longest waiter first. It needs no
-// lock. If nobody waits it returns nil. Its errors are those of Lock.Waiters.
+// hold. If nobody waits it returns nil. Its errors are those of Lock.Waiters.
 func (c *Cond) Waiters(ctx context.Context) (all []Waiter, err error) {
 	if err := c.bad(); err != nil {
 		return nil, c.fail(err)
@@ -107,8 +107,8 @@ func (c *Cond) fail(err error) error {
 	return lockError(c.lock.Name(), fmt.Errorf("condition %s: %w", key.Quote(c.name), err))
 }
 
-// caller makes all checks that need no Redis, and returns the session of the caller. It also returns the
-// hold, if the session could belong to another call once this hold has ended.
+// caller makes all checks that need no Redis, and returns the session that the call acts for. If the call does not name
+// an owner, it also returns the hold that it acts for: when that has ended, the session may be another call's.
 func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
 	if err := cmp.Or(c.bad(), unusable(ctx)); err != nil {
 		return nil, nil, err
@@ -131,6 +131,7 @@ func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
 	return h.acquisition(), h, nil
 }
 
+// signal is Signal or Broadcast: it wakes the longest waiters, up to the number most, or all if most is 0.
 func (c *Cond) signal(ctx context.Context, most int) error {
 	a, _, err := c.caller(ctx)
 	if err == nil {
@@ -142,8 +143,8 @@ func (c *Cond) signal(ctx context.Context, most int) error {
 	return nil
 }
 
-// signalBy has Redis move waiters in the name of a session. It sends one signal at a time: the number of a
-// later signal says that the earlier ones have arrived.
+// signalBy has Redis move waiters to the lock's queue, in the name of session a. A session sends one signal at a time:
+// Redis ignores a signal whose number is below that of the last one.
 func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	k := a.keeper
 	if err := a.takeTurnToChange(ctx); err != nil {
@@ -153,10 +154,10 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	k.mu.Lock()
 	number, writes, waits := a.Session.TakeOp(), a.Session.Ledger.Meant.Writes > 0, a.Session.Absent()
 	k.mu.Unlock()
-	if waits { // since the caller looked: Redis has no hold until it is granted again
+	if waits { // the owner has begun to wait since c.caller looked
 		return errAbsent
 	}
-	if !writes { // Redis would only say that the owner does not hold, though the read hold is live
+	if !writes { // Redis would say that the session does not hold, and the live read hold would be lost
 		return fmt.Errorf("%w for writing, which a condition needs", ErrNotHeld)
 	}
 	call, began := k.c.wire.Signal(k.keys(), a.session(), number, c.name, most), k.c.clock.Now()
@@ -184,6 +185,7 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	return nil
 }
 
+// wait is WaitFor, or Wait if limit is nil.
 func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, err error) {
 	a, by, err := c.caller(ctx)
 	if err != nil {
@@ -199,7 +201,7 @@ func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, 
 	}
 	if err = w.part(ctx, bounded); err == nil {
 		if signalled, err = w.sleep(bounded); err == nil && !signalled {
-			if err = ending.Of(ctx); err == nil && a.keeper.c.tracker.Draining() { // nil: the time of a WaitFor has passed
+			if err = ending.Of(ctx); err == nil && a.keeper.c.tracker.Draining() { // if not, a WaitFor's time has passed
 				err = ErrClosed
 			}
 		}
@@ -210,7 +212,7 @@ func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, 
 	return signalled, nil
 }
 
-func (c *Cond) unmade() bool { return c == nil || c.lock == nil && c.err == nil } // a nil lock has set err
+func (c *Cond) unmade() bool { return c == nil || c.lock == nil && c.err == nil } // NewCond of a nil lock sets err
 
 // bad returns the error that every call on the condition returns, or nil.
 func (c *Cond) bad() error {

@@ -12,19 +12,19 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// An awaiting is one call of Wait. Its session gives up the lock, and is queued for it again by a signal or at the end
-// of the wait. It holds again before the call returns, unless it is lost.
+// An awaiting is one call of Wait or WaitFor. Its session gives up the lock. A signal, or the end of the wait, moves it
+// to the lock's queue. It holds again before the call returns, unless it is lost.
 type awaiting struct {
 	*Cond
 	a      *acquisition
-	by     *Hold         // the caller's; nil: the call names an owner, and any hold of it will do
+	by     *Hold         // the hold that the call acts for; nil: the call names the owner that it acts for
 	shaken chan struct{} // closed when the server may have lost a signal
 	server string        // the lock's server in a Cluster, read before the wait is sent
 }
 
-// rejoin puts the holds back on their handles. If another owner's lost hold occupies a handle, the Unlock of that hold
-// is still to come and must not end another hold. rejoin waits for it for a TTL at most, because that keeps the lock
-// from all others. Then the holds are lost.
+// rejoin puts the holds back on their handles. If another owner's lost hold occupies a handle, its Unlock is still to
+// come and must not end one of these holds. rejoin waits for that Unlock for a TTL at most, because the lock is held
+// meanwhile. After that the holds are lost.
 func (w *awaiting) rejoin() error {
 	k, s := w.a.keeper, w.a.Session
 	limit := time.NewTimer(w.a.Terms.TTL)
@@ -32,7 +32,7 @@ func (w *awaiting) rejoin() error {
 	for late := false; ; {
 		at := k.look()
 		occupied := s.Return(&at)
-		// Its last hold may have been released meanwhile. The session may go on: until Redis is told, or for another call.
+		// The last hold may have been unlocked meanwhile. The session may go on until Redis is told, or for another call.
 		ended := w.a.Why() == nil && (s.Live() == 0 || !w.a.Named() && w.by.hold.Released)
 		var freed <-chan struct{}
 		switch {
@@ -57,8 +57,8 @@ func (w *awaiting) rejoin() error {
 	}
 }
 
-// part has Redis end the session and put it in the condition's queue. ctx can end the call before that.
-// bounded, which also ends with the time of a WaitFor, cannot: a WaitFor gives up the lock in any case.
+// part makes the session wait on the condition, here and in Redis. ctx can end the call before that. bounded, which
+// also ends with the time of a WaitFor, cannot: a WaitFor gives up the lock in any case.
 func (w *awaiting) part(ctx, bounded context.Context) error {
 	k := w.a.keeper
 	if k.c.tracker.Draining() {
@@ -70,19 +70,19 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	defer func() { <-w.a.turn.place }()
 	at := k.begin()
 	var e *room.Entry
-	if w.by == nil || !w.by.hold.Released { // otherwise the session belongs to the next call by now
+	if w.by == nil || !w.by.hold.Released { // otherwise the session may be another call's by now
 		e = w.a.Session.Part(w.shaken, &at)
 	}
 	k.end(&at)
-	if e == nil { // lost, or another call of the owner waits or has unlocked, and ends the session
+	if e == nil { // by has ended, or the session is lost, waits already, or has no write hold left
 		return w.lossOr(ErrNotHeld)
 	}
 	return w.enqueue(bounded, e)
 }
 
-// enqueue sends the wait until Redis has answered. If the answer leaves open whether an earlier copy was executed, the
-// waiter asks for the lock, as if signalled. If Redis may have executed it and never answers, the holds are lost, unless
-// a message has granted the lock again.
+// enqueue sends the wait until Redis has answered. If an earlier copy went unanswered, the session waits even if Redis
+// says that it does not hold, and asks Redis at once. If Redis may have executed the wait and never answers, the holds
+// are lost, unless a message has granted the lock again.
 func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	k, doubt := w.a.keeper, false
 	began := k.c.clock.Now()
@@ -107,7 +107,7 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	})
 	at := k.begin()
 	switch {
-	case err != nil && w.a.Held(): // a message says that Redis has executed it, and has granted the lock again
+	case err != nil && w.a.Held(): // a message has granted the lock again, so Redis has executed the wait
 		k.end(&at)
 		return nil
 	case err == nil && (said == room.Parted || said == room.NotHeld && doubt):
@@ -126,7 +126,7 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	return w.refused(said)
 }
 
-// refused returns the error of a wait that has not begun.
+// refused returns the error of a wait that Redis has refused.
 func (w *awaiting) refused(why room.Parting) error {
 	switch why {
 	case room.OwnerReads:
@@ -137,8 +137,8 @@ func (w *awaiting) refused(why room.Parting) error {
 	return w.a.markGone()
 }
 
-// outlast returns a context for a request whose outcome must be known though ctx ends: Redis may have executed it. It
-// ends a TTL after ctx, or with the client. By then Redis has answered, or the lease has ended.
+// outlast returns a context for a request whose outcome must be known even if ctx ends, as Redis may have executed it.
+// It ends a TTL after ctx, or with the client. By then Redis has answered, or the lease has ended.
 func (w *awaiting) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	patient, cancel := context.WithCancel(w.a.keeper.c.ctx)
 	stop := context.AfterFunc(ctx, func() {
@@ -151,7 +151,7 @@ func (w *awaiting) outlast(ctx context.Context) (context.Context, context.Cancel
 // sleep waits for a signal and then for the lock. Close loses the session, which wakes it.
 func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
 	woken := w.a.waitOver()
-	look := time.NewTicker(trust.Pulse(w.a.Terms.TTL)) // a failover of a Cluster may have lost a signal
+	look := time.NewTicker(trust.Pulse(w.a.Terms.TTL)) // when to look for a failover of a Cluster, or for silence
 	defer look.Stop()
 	for signalled, err = w.doze(ctx, woken, look.C); err == nil; {
 		select {
@@ -164,8 +164,9 @@ func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
 	return false, w.lose(err)
 }
 
-// doze waits for a signal, or until ctx ends. If a signal may have been lost, it reports one: the lock's server has
-// changed, as the connection of its channel or the layout of the Cluster shows.
+// doze waits until the session holds again after a signal, or is lost, or until ctx or the client ends. It also reports
+// a signal if a change of the lock's server may have lost one: its channel has a new connection, or the Cluster's
+// layout says so.
 func (w *awaiting) doze(ctx context.Context, woken <-chan struct{}, look <-chan time.Time) (signalled bool, err error) {
 	c := w.a.keeper.c
 	for {
@@ -189,9 +190,9 @@ func (w *awaiting) doze(ctx context.Context, woken <-chan struct{}, look <-chan 
 	}
 }
 
-// silence returns why a wait whose time has passed is given up: Redis has not answered for a TTL. It is nil otherwise.
+// silence returns an error if ctx has ended and Redis has not answered for a TTL: then the wait is given up.
 func (w *awaiting) silence(ctx context.Context) error {
-	if ctx.Err() == nil { // not under the mutex: the context of a hold of this lock takes it
+	if ctx.Err() == nil { // not under the mutex: Err of a context of this lock's holds takes it
 		return nil
 	}
 	k := w.a.keeper
@@ -205,13 +206,13 @@ func (w *awaiting) silence(ctx context.Context) error {
 
 // abandon stops waiting for a signal: the waiter then only waits for the lock. It reports whether a signal came first.
 // A waiter that Redis does not know any more counts as signalled, because Redis may have dropped it together with a
-// signal. So does one that holds though the request is not answered: a signal may have moved it to the queue.
+// signal. So does a waiter that holds again without an answer to the request: a signal may have moved it to the queue.
 func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	k := w.a.keeper
 	call := k.c.wire.Abandon(k.keys(), w.a.session())
 	patient, cancel := w.outlast(ctx)
 	defer cancel()
-	said, moved := wire.OnNone, false
+	said, moved := wire.OnNone, false // moved: an unanswered copy may have moved the waiter to the queue
 	err = transport.Try(patient, nil, func() (again bool, err error) {
 		raw, err := k.c.transport.Do(patient, trust.Attempt(w.a.Terms.TTL), call)
 		if err != nil {
@@ -234,12 +235,12 @@ func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	case err != nil:
 		return false, &requestError{err: err}
 	case w.a.Waits():
-		w.a.Entry.Kick(&at) // it asks for the lock again if Redis does not know it any more
+		w.a.Entry.Kick(&at) // this puts it into the queue if Redis does not know it any more
 	}
 	return said == wire.Signalled || said == wire.OnNone && !moved, nil
 }
 
-// resume takes back the lock, if the session holds it again, and otherwise returns the loss.
+// resume ends the wait. If the session holds again, its holds return to their handles. Otherwise it returns the loss.
 func (w *awaiting) resume(ctx context.Context) error {
 	k := w.a.keeper
 	at := k.begin()
@@ -261,7 +262,7 @@ func (w *awaiting) resume(ctx context.Context) error {
 	return w.rejoin()
 }
 
-// lose ends a wait that cannot acquire its lock again.
+// lose ends a wait that cannot acquire its lock again: the holds are lost for the reason why.
 func (w *awaiting) lose(why error) error {
 	k := w.a.keeper
 	at := k.begin()

@@ -16,38 +16,38 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// A waiting is one call that wants the lock, from its first look to its hold or its error.
+// A waiting is one call that acquires the lock, from its first check to its hold or its error.
 type waiting struct {
-	ctx    context.Context // of a TryLock it ends with the wait too, with a waitError as cause
+	ctx    context.Context // the caller's; with TryLock it also ends with the wait, with a waitError as its cause
 	lock   *Lock
 	keeper *keeper
 	owner  string // "": an anonymous call
 	manner
 	began          clock.Instant
 	reported       bool        // the Waiting hook was called
-	hint           string      // what the caller may do about a hold of this client that is in the way; "": nothing
+	hint           string      // for the error: what to do about a hold of this client that is in the way; "": none
 	goneGrants     int         // grants that ended before the call could use them
 	said           room.Answer // Redis' answer to the latest request
-	hold           *Hold       // made in the step that took the answer; nil: not made yet
-	wasTaken       bool        // the call knows that the lock was taken, from Redis (also by its own grant) or from a hold of this client
-	handleOccupied bool        // ctx ended while a lost hold was in the handle's way
-	ticket         string      // of a hold that was handed over; "": the call wants the lock itself
+	hold           *Hold       // made by sendOnce when Redis answered "held"; nil: confirmed makes it
+	wasTaken       bool        // Redis said so, or granted the lock to this call, or a hold of this client showed it
+	handleOccupied bool        // ctx ended while a lost hold occupied the handle
+	ticket         string      // of the detached hold that the call resumes; "": the call acquires the lock
 	stopListening  func()      // undoes listen; nil: not listening
 }
 
-// errGone says that the session that a call was granted, or wants to use, is over. An acquiring call starts again.
+// errGone says that the session that a call was granted, or wants to use, has ended. A call that may wait starts again.
 var errGone = errors.New("lost before it could be used")
 
 // acquire gets the lock for the call:
 //
-//  1. A lost hold on the handle may be in the way. A named owner enters what it holds in this client already.
-//  2. The room says what comes next. The call gets a grant that was kept (Sticky), or asks Redis. Or it stands in line
-//     behind another call of this client that asks for both.
-//  3. contend asks Redis. If the lock is taken, the call waits in the queue there.
+//  1. It fails if a hold bars the call from the handle (Room.Bars). A named owner that holds in this client re-enters.
+//  2. The room decides how the call goes on. It takes a grant that was kept (Sticky), or asks Redis, or stands in line.
+//     While it stands in line, another call of this client asks Redis for the whole line.
+//  3. contend asks Redis. If the lock is taken, the call waits in Redis' queue.
 //  4. The grant becomes the hold of the call.
 //
-// errGone means that the grant is over, and errOccupied that a lost hold is in the handle's way: see restart. The hold
-// is not on its handle yet: the caller puts it there.
+// The hold is not on its handle yet: the caller puts it there. After errGone (the grant ended before it could be used)
+// and errOccupied (a lost hold occupies the handle) the call may start again: see restart.
 func (w *waiting) acquire() (*Hold, error) {
 	k := w.keeper
 	if k.listener.Inbox == nil {
@@ -69,7 +69,7 @@ func (w *waiting) acquire() (*Hold, error) {
 			if h, err := acquired(s.Acquisition).reenter(w, false); !ending.Is(err, errGone) {
 				return h, err
 			}
-			return w.acquire() // if the session was lost in the meantime, Bars says so
+			return w.acquire() // if the session was lost in the meantime, Bars now reports that
 		}
 	}
 	if k.c.tracker.Draining() {
@@ -84,7 +84,7 @@ func (w *waiting) acquire() (*Hold, error) {
 		defer k.end(&at)
 		return w.firstHold(acquired(s.Acquisition), &at)
 	case room.Behind:
-		taken, _ := k.room.Hears(want, nil, w.began, at.Now) // the hold that shows it may end just before the wait does
+		taken, _ := k.room.Hears(want, nil, w.began, at.Now) // asked now: the hold that shows it may end meanwhile
 		w.wasTaken = w.wasTaken || taken
 		given := make(chan struct{})
 		p.Who = given
@@ -95,7 +95,7 @@ func (w *waiting) acquire() (*Hold, error) {
 		switch got := p.Given; {
 		case got.Joined:
 			return acquired(got.Acquisition).reenter(w, true)
-		case got.Acquisition != nil: // in the queue already, or holding: then contend returns at once
+		case got.Acquisition != nil: // it is in Redis' queue, or holds already: then contend returns at once
 			a, err = w.contend(acquired(got.Acquisition), got.Place, true)
 		default:
 			k.mu.Lock()
@@ -114,21 +114,21 @@ func (w *waiting) acquire() (*Hold, error) {
 	return w.confirmed(a)
 }
 
-// want is the call as the room knows it.
+// want describes the call to the room.
 func (w *waiting) want() room.Want {
 	return room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Unlock: w.unlock, Terms: &w.lock.terms.Terms}
 }
 
-// contend asks Redis for the lock and for a place in the queue, unless another call has asked by a already, and waits
-// there until it has an outcome. With once it does not wait. got is a, or the acquisition whose grant was passed on to
-// a. Without got, a is given up.
+// contend asks Redis for the lock under a's nonce, and waits in Redis' queue until the outcome is known. With hasAsked
+// it only waits, because another call has sent a's request. With once it does not wait. got is the acquisition that
+// holds for the call: a, or the one whose grant was passed on to a. If contend fails, it gives a up.
 func (w *waiting) contend(a *acquisition, place int64, hasAsked bool) (got *acquisition, err error) {
 	defer func() {
 		if got == nil { // failed, or a hook has panicked
 			at := a.keeper.begin()
 			defer a.keeper.end(&at)
 			if a.Entry != nil {
-				w.goneGrants += a.Entry.Wasted // had ended when the client heard of them
+				w.goneGrants += a.Entry.Wasted // grants that had ended when the client heard of them
 			}
 			a.GiveUp(&at)
 		}
@@ -151,19 +151,19 @@ func (w *waiting) contend(a *acquisition, place int64, hasAsked bool) (got *acqu
 	return w.outcome(a)
 }
 
-// ask asks Redis for the lock. The answer is in w.said. A call may join the queue only if messages reach it, or its
-// grant would go unheard. Until the listener is up, requests do not queue: one of them may find the lock free.
+// ask asks Redis for the lock, and puts the answer into w.said. Only once the listener is up may a request queue:
+// otherwise the message with its grant would be missed. Until then requests do not queue, but may find the lock free.
 func (w *waiting) ask(a *acquisition, place int64) error {
 	c, listener := w.keeper.c, w.keeper.listener
 	if listener.Inbox != nil && !listener.Up() {
 		listener.Inbox.Start()
 	}
-	asked := c.clock.Now() // taken before permit, which may use up the whole wait
+	asked := c.clock.Now() // before permit, whose wait for Redis counts too
 	if err := w.permit(); err != nil {
 		return &requestError{err: err}
 	}
 	if w.once {
-		c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2) // a late release would look like a hold
+		c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2) // a release under way would look like a hold
 		return w.attempt(a, asked)
 	}
 	for deaf := false; !listener.Up(); deaf = true {
@@ -184,8 +184,8 @@ func (w *waiting) ask(a *acquisition, place int64) error {
 	return w.request(a, place, asked)
 }
 
-// permit asks Redis whether the user may run what the call needs, until one complete answer has come. If there is no
-// answer, it returns nil: the request that follows reports the outage.
+// permit asks Redis whether the user may run what the call needs, unless the client knows that already. If Redis does
+// not answer, permit returns nil: the request that follows reports the outage. permit also stores the client's label.
 func (w *waiting) permit() error {
 	k, c, terms := w.keeper, w.keeper.c, &w.lock.terms
 	if err := c.access.Run(w.ctx, k.hash, k.listener, terms.TTL); err != nil {
@@ -200,8 +200,8 @@ func (w *waiting) permit() error {
 	return nil
 }
 
-// attempt sends one request that does not queue. It sends another one while Redis says that it could not forget all the
-// dead in one call. Until then their permits, and their places in the queue, are in the way.
+// attempt sends a request that does not queue. It sends another one while Redis says that one call cannot remove all
+// dead holders and waiters: their permits, and their places in the queue, are in the way.
 func (w *waiting) attempt(a *acquisition, asked clock.Instant) (err error) {
 	for again := true; again; again = err == nil && w.said.Code == room.Taken && w.said.More {
 		err = w.request(a, room.PlaceNone, asked)
@@ -210,35 +210,35 @@ func (w *waiting) attempt(a *acquisition, asked clock.Instant) (err error) {
 	return err
 }
 
-// awaitMessages waits until messages about the lock are heard, for at most limit. Not yet is no error.
+// awaitMessages waits for at most limit until the listener is up. If it is not up by then, that is no error.
 func (w *waiting) awaitMessages(limit time.Duration) error {
-	c, e := w.keeper.c, w.keeper.listener
+	c, listener := w.keeper.c, w.keeper.listener
 	w.listen()
 	ctx, cancel := context.WithTimeout(w.ctx, limit)
 	defer cancel()
 	defer context.AfterFunc(c.open, cancel)()
-	err := e.Ready(ctx)
+	err := listener.Ready(ctx)
 	switch {
 	case err == nil:
 		return nil
 	case w.ctx.Err() != nil:
-		return w.orContextEnded(&requestError{err: e.Subscribing(e.Down())})
+		return w.orContextEnded(&requestError{err: listener.Subscribing(listener.Down())})
 	case c.tracker.Draining():
 		return ErrClosed
 	case ctx.Err() != nil:
 		return nil // not yet
 	}
-	return &requestError{err: e.Subscribing(err)}
+	return &requestError{err: listener.Subscribing(err)}
 }
 
-// request sends the request until Redis answers. Each copy has a number of its own. For Redis, all copies of one nonce
-// are one request, so a copy after a lost reply cannot take the lock twice. With once there is no such copy. An error
-// says for how long Redis has not answered: since asked.
+// request sends the request until Redis answers. Each copy has an op of its own. For Redis, all copies under one nonce
+// are one request, so a copy after a lost reply cannot take the lock twice. With once, no copy follows an unanswered
+// one. An error says for how long Redis has not answered: since asked.
 func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) error {
 	tries, again := 0, false
-	waits := false    // counted in unheard
-	var trouble error // why Redis did not answer, as long as the context had not ended
-	// Nothing ends a pause early when Redis comes back, so pauses are short.
+	counted := false  // among the calls of c.unheard
+	var trouble error // the latest failure; one that only shows the end of the context does not replace an earlier one
+	// Nothing ends a pause early when Redis is back, so pauses are short.
 	err := transport.TryEvery(w.ctx, w.keeper.c.draining, trust.Attempt(a.Terms.TTL), func() (bool, error) {
 		tries++
 		err := w.sendOnce(a, place)
@@ -247,7 +247,7 @@ func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) erro
 		case err == nil && !useless, ending.Is(err, ErrReplicas), ending.Is(err, ErrClosed):
 			return false, err
 		case tries == 1 && (useless || transport.TryAgain(err)):
-			return true, nil // the answer said what the request lacked, such as the server's time
+			return true, nil // at once: the answer has corrected the next copy, for example its not-after
 		case useless:
 			err = errLateAnswers
 		}
@@ -255,15 +255,15 @@ func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) erro
 			trouble = failed(w.ctx, err, w.keeper.c.clock.Now(), asked)
 		}
 		if again = useless || !w.once; tries > 1 && w.ctx.Err() == nil {
-			if !waits {
-				waits = true
+			if !counted {
+				counted = true
 				w.keeper.c.unheard.Begin()
 			}
 			w.askingAgain(trouble)
 		}
 		return again, err
 	})
-	if waits {
+	if counted {
 		w.keeper.c.unheard.End(err == nil)
 	}
 	switch {
@@ -273,12 +273,12 @@ func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) erro
 	case ending.Is(err, ErrReplicas), ending.Is(err, ErrClosed):
 		return err
 	case again && w.ctx.Err() == nil && !transport.Hopeless(err):
-		return ErrClosed // only the end of the client stops the tries then
+		return ErrClosed // tries that may go on stop only when the client ends
 	}
 	return w.orContextEnded(trouble)
 }
 
-// askingAgain logs that Redis does not answer. One line stands for all calls of the client.
+// askingAgain logs that Redis does not answer, if a line is due: one line stands for all calls of the client.
 func (w *waiting) askingAgain(trouble error) {
 	c := w.keeper.c
 	if calls, due := c.unheard.Due(c.clock.Now()); due {
@@ -286,12 +286,12 @@ func (w *waiting) askingAgain(trouble error) {
 	}
 }
 
-// sendOnce sends one copy of the request, and tells the room what came of it.
+// sendOnce sends one copy of the request, and tells the room the answer or the failure.
 func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	k, c := a.keeper, a.keeper.c
 	q, call, block, echo, err := w.next(a, place)
 	if err != nil || q.Entry == nil {
-		w.said = room.Answer{Code: room.Queued} // so contend looks at what the message has said
+		w.said = room.Answer{Code: room.Queued} // so contend takes the outcome that a message has brought
 		return err
 	}
 	need := a.Terms.Replicas
@@ -317,7 +317,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	case short:
 		return tooFew(need, acks)
 	case w.said.Code == room.Held && !q.Session.ToConfirm():
-		// In the same step, to take the mutex only once. If the grant is over, there is no hold: confirmed says why.
+		// In the same step, to take the mutex only once. If that fails, w.hold stays nil, and confirmed returns an error.
 		w.hold, _ = w.firstHold(a, &at)
 	case w.said.Code == room.Queued && echo != wire.Quiet:
 		c.listeners.Expect(k.listener, q.Sent)
@@ -325,8 +325,8 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	return nil
 }
 
-// next makes the next copy of the request. q.Entry is nil if there is nothing to send: a message has already told the
-// call what an earlier, unanswered copy has come to.
+// next makes the next copy of the request. block is the number of tokens that it asks for. q.Entry is nil if there is
+// nothing to send: a message has brought the outcome of an earlier, unanswered copy.
 func (w *waiting) next(a *acquisition, place int64) (q room.Request, call transport.Call, block int, echo wire.Echo, err error) {
 	k, c := a.keeper, a.keeper.c
 	at := k.begin()
@@ -334,7 +334,7 @@ func (w *waiting) next(a *acquisition, place int64) (q room.Request, call transp
 	if !a.Asks() {
 		return q, call, 0, echo, nil
 	}
-	if err = c.registry.register(a); err != nil { // only now: nothing would unregister an acquisition that is over
+	if err = c.registry.register(a); err != nil { // after Asks: nothing would unregister an acquisition that is over
 		return q, call, 0, echo, err
 	}
 	at.Server = k.serverNow()
@@ -356,7 +356,7 @@ func (w *waiting) next(a *acquisition, place int64) (q room.Request, call transp
 // wireRequest returns the arguments of a request.
 func wireRequest(q room.Request, place int64) wire.Request {
 	a, rest, writes := acquired(q.Acquisition), q.Terms.Rest, uint32(1)
-	if q.Await != nil { // it gets back what it had, and the rest of its first grant still counts
+	if q.Await != nil { // after a wait on a condition it gets its holds back, and the rest of its first grant still counts
 		rest, writes = room.Rest{}, q.Await.Writes
 	}
 	return wire.Request{
@@ -365,7 +365,7 @@ func wireRequest(q room.Request, place int64) wire.Request {
 	}
 }
 
-// failure says how a request went unanswered.
+// failure describes the error of a request to the room.
 func failure(err error) room.Failure {
 	return room.Failure{
 		Err:     &requestError{err: err},
@@ -374,9 +374,8 @@ func failure(err error) room.Failure {
 	}
 }
 
-// confirmed returns the hold of a grant, and makes it unless that was done with the answer. If the terms promise more
-// than the grant shows, such as replicas that acknowledge it, it states the hold first. If that fails, the grant is
-// passed on or released.
+// confirmed returns the hold of the grant a, and makes it unless sendOnce has. If the terms promise more than the grant
+// proves, such as acknowledgements by replicas, it first sends a statement. If that fails, it gives up the grant.
 func (w *waiting) confirmed(a *acquisition) (*Hold, error) {
 	if w.hold != nil {
 		return w.hold, nil
@@ -408,7 +407,7 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 	case a.Over:
 		return nil, errGone
 	case w.keeper.c.refusing.Load():
-		// Close ran while the answer was under way, and could not see this grant.
+		// Close ran before this grant came, so it could not end the session.
 		s.Close(lostFor(ErrClosed), at)
 		return nil, ErrClosed
 	}
@@ -417,21 +416,21 @@ func (w *waiting) firstHold(a *acquisition, at *room.Step) (*Hold, error) {
 	return h, nil
 }
 
-// inTime gives back a hold that came after the context or the wait had ended, and returns that error. When a grant and
-// the end of the context are both ready, a select may choose the grant.
+// inTime gives back a hold that came after the context had ended, and returns the context's error. That happens because
+// a select may choose the grant when the end of the context is ready too.
 func (w *waiting) inTime(h *Hold) error {
 	if ending.Passed(w.ctx) == nil {
 		return nil
 	}
 	if _, bounded := errors.AsType[waitError](context.Cause(w.ctx)); bounded && w.once {
-		return nil // a single attempt has no wait that could have ended
+		return nil // a single attempt has no wait: its time only bounds the request
 	}
-	w.wasTaken = true // as far as the caller can tell
+	w.wasTaken = true // for the caller, a grant that came too late counts as taken
 	h.giveBack()
 	return w.orContextEnded(nil)
 }
 
-// standInLine waits behind a call of this client that asks Redis, until given is closed: the room has given p something.
+// standInLine waits behind the call of this client that asks Redis. given is closed once the room has set p.Given.
 func (w *waiting) standInLine(p *room.Follower, given <-chan struct{}) error {
 	inLine := true
 	defer func() {
@@ -447,9 +446,9 @@ func (w *waiting) standInLine(p *room.Follower, given <-chan struct{}) error {
 }
 
 // sleep waits until done is closed. If the context or the client ends first, it returns the error of the call. a is the
-// acquisition by which the call asks, or nil if the call stands in line.
+// call's acquisition in Redis' queue, or nil if the call stands in line.
 func (w *waiting) sleep(done <-chan struct{}, a *room.Acquisition) error {
-	w.listen() // a call in line may ask next; a call that took over an entry needs the messages of that entry
+	w.listen() // a call in line may soon ask Redis, and a call that took over an entry must hear of its grant
 	w.waitingHook()
 	hint := time.NewTimer(w.lock.terms.TTL / 3)
 	defer hint.Stop()
@@ -467,7 +466,7 @@ func (w *waiting) sleep(done <-chan struct{}, a *room.Acquisition) error {
 	}
 }
 
-// outcome returns the acquisition whose grant the call uses now that a no longer waits, or the error of the call.
+// outcome says how the wait of a ended: it returns the acquisition whose grant the call uses, or the error of the call.
 func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
@@ -486,7 +485,7 @@ func (w *waiting) outcome(a *acquisition) (*acquisition, error) {
 	return nil, why
 }
 
-// listen keeps the lock's sharded channel subscribed until unlisten. The inbox for all locks needs no such call.
+// listen keeps the lock's sharded channel subscribed until unlisten. The client's one inbox always is.
 func (w *waiting) listen() {
 	if w.keeper.listener.Inbox == nil && w.stopListening == nil {
 		w.stopListening = w.keeper.listener.Join()
@@ -500,12 +499,12 @@ func (w *waiting) unlisten() {
 	}
 }
 
-// restart reports whether the call starts again after an error. It pauses first if grants keep ending too soon, and
-// waits for the Unlock if a lost hold is in the handle's way. final is the error of a call that does not start again.
+// restart decides whether the call starts again after err. If grants keep ending before they can be used, it pauses
+// first. If a lost hold occupies the handle, it waits for its Unlock. final is the error of a call that ends.
 func (w *waiting) restart(err error) (again bool, final error) {
 	switch {
 	case ending.Is(err, errGone) && w.keeper.c.refusing.Load():
-		return false, ErrClosed // which is why it is gone
+		return false, ErrClosed // Close has ended the grant
 	case w.once && ending.Is(err, errGone):
 		return false, fmt.Errorf("%w: %w", ErrNotAcquired, err)
 	case w.once:
@@ -518,7 +517,7 @@ func (w *waiting) restart(err error) (again bool, final error) {
 	}
 	w.goneGrants++
 	if w.goneGrants == 1 {
-		return true, nil // a pause of the process does that
+		return true, nil // at once: any pause of the process can end one grant
 	}
 	if w.goneGrants == manyWasted {
 		w.keeper.c.logWasted(w.lock.terms.TTL, w.keeper)
@@ -532,7 +531,7 @@ func (w *waiting) restart(err error) (again bool, final error) {
 	return false, ErrClosed
 }
 
-// manyWasted is how many grants of one call must end before it can use them until that is logged.
+// manyWasted is how many grants of one call must end unused before a warning is logged.
 const manyWasted = 5
 
 // refused returns the error for an answer that neither grants the lock nor queues the call. After errGone the call asks
@@ -552,8 +551,8 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 	return errGone // Ended: a new nonce may get the lock
 }
 
-// contextEnded returns the error of a call whose context ended while it stood in line (a is nil) or waited in the
-// queue. It says what was the matter with Redis, if anything was.
+// contextEnded returns the error of a call whose context ended while it stood in line (a is nil) or waited in Redis'
+// queue. The error says what was wrong with Redis, if anything was.
 func (w *waiting) contextEnded(a *room.Acquisition) error {
 	k := w.keeper
 	k.mu.Lock()
@@ -568,7 +567,7 @@ func (w *waiting) contextEnded(a *room.Acquisition) error {
 	return w.orContextEnded(err)
 }
 
-// orContextEnded returns err, or if the context has ended, the context's error with err as the trouble until then.
+// orContextEnded returns err or, if the context has ended, the context's error together with err.
 func (w *waiting) orContextEnded(err error) error {
 	switch {
 	case err == nil:
@@ -579,8 +578,8 @@ func (w *waiting) orContextEnded(err error) error {
 	return err
 }
 
-// endOfTry turns the end of a TryLock's wait into what TryLock returns: ErrNotAcquired only if the call knows that the
-// lock was taken. Otherwise nobody knows who has it, and that is an error.
+// endOfTry replaces err if it is the end of a TryLock's wait: by errOccupied if a lost hold occupied the handle, or by
+// ErrNotAcquired if the call knows that the lock was taken. Otherwise the error says why the call does not know.
 func (w *waiting) endOfTry(err error) error {
 	wait, bounded := errors.AsType[waitError](context.Cause(w.ctx))
 	switch {
@@ -599,14 +598,14 @@ func (w *waiting) endOfTry(err error) error {
 	return unanswered(w.keeper.c.clock.Now().Sub(w.began))
 }
 
-// explain adds what else is known about the wait to its error.
+// explain is endOfTry, and adds hints: grants that ended unused, a hold of this client that is in the way, the holder.
 func (w *waiting) explain(err error) error {
 	err = w.endOfTry(err)
 	if w.goneGrants > 1 {
 		err = &hintError{err, fmt.Sprintf("%d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
 			w.goneGrants, w.lock.terms.TTL)}
 	}
-	// The holder may be an outer call or another goroutine: nobody can tell. So the error has a hint, and the log has no line.
+	// The holder may be an outer call of this one or an unrelated goroutine, so hintBeside is never logged.
 	if w.hint == "" && w.wasTaken && w.heldFor(w.keeper.room.HeldSince) >= w.lock.terms.TTL/3 {
 		w.hint = hintBeside
 	}
@@ -622,8 +621,8 @@ func (w *waiting) explain(err error) error {
 	return err
 }
 
-// whoHolds says for the error of a wait who holds, or that the name rests: the first holder, and how many more. It
-// returns "" if the name is free, or if Redis does not answer within whoWithin.
+// whoHolds returns text for the error of a wait: the first holder and how many more there are, or that the name rests.
+// It returns "" if the name is free, or if Redis does not answer within whoWithin.
 func (w *waiting) whoHolds() string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), whoWithin)
 	defer cancel()
@@ -646,8 +645,7 @@ func (w *waiting) whoHolds() string {
 	return fmt.Sprintf("held by %q%s for %v, its lease ends in %v%s", h.Owner, label, h.Held.Round(time.Millisecond), h.TTL, more)
 }
 
-// whoWithin is how long whoHolds may take.
-const whoWithin = 100 * time.Millisecond
+const whoWithin = 100 * time.Millisecond // how long whoHolds may take
 
 // A hintError is the error of a wait with a hint for the caller.
 type hintError struct {
@@ -665,15 +663,15 @@ const (
 	hintBeside = "another handle of this client holds the lock: if that is an outer call of this one, both have to name one owner, see relock.WithOwner"
 )
 
-// note adds a hint to the call's error, and reports whether to log it: once for each call.
+// note sets the hint for the call's error, and reports whether to log it: each call logs only its first hint.
 func (w *waiting) note(hint string) (log bool) {
 	log = w.hint == ""
 	w.hint = hint
 	return log
 }
 
-// noteSelf notes, once, that the call has waited a third of the TTL for a hold of its own handle. That may be an
-// outer call of its goroutine, which then waits for itself. Before that time noteSelf sets the timer to look again.
+// noteSelf is called when the timer hint fires. If a hold of the same handle has kept the call waiting for a third of
+// the TTL, it notes and logs that: an outer call may have that hold. Otherwise it sets the timer again.
 func (w *waiting) noteSelf(hint *time.Timer) {
 	third := w.lock.terms.TTL / 3
 	if left := third - w.heldFor(w.lock.holds.HeldSince); left > 0 {
@@ -686,8 +684,8 @@ func (w *waiting) noteSelf(hint *time.Timer) {
 	}
 }
 
-// heldFor returns for how long of the call's wait the lock has been held, as far as heldSince tells: 0 if it says that
-// nobody holds.
+// heldFor returns for how long of the call's wait the hold that heldSince reports has lasted, or 0 if there is none.
+// It calls heldSince under the keeper's mu.
 func (w *waiting) heldFor(heldSince func() clock.Instant) time.Duration {
 	k := w.keeper
 	at := k.look()
@@ -699,18 +697,18 @@ func (w *waiting) heldFor(heldSince func() clock.Instant) time.Duration {
 	return at.Now.Sub(clock.Max(w.began, since))
 }
 
-// deadTicket explains why a ticket gave no hold.
+// deadTicket returns err, but replaces errGone by the error of a ticket that gives no hold.
 func (w *waiting) deadTicket(err error) error {
 	switch {
 	case !ending.Is(err, errGone):
 		return err
 	case w.keeper.c.refusing.Load():
-		return ErrClosed // what came then went back at once
+		return ErrClosed // a hold that came has been given back
 	}
 	return fmt.Errorf("%w: nobody holds by this ticket: it has been resumed, its time is over, or the hold was removed", ErrLost)
 }
 
-// resume asks Redis for the hold that was handed over. owner is the ticket's. A generated name is not in w.owner.
+// resume asks Redis for the detached hold of w.ticket. owner is the ticket's. w.owner is "" if that was generated.
 func (w *waiting) resume(owner string) (*Hold, error) {
 	k := w.keeper
 	if k.c.tracker.Draining() {
@@ -733,7 +731,7 @@ func (w *waiting) resume(owner string) (*Hold, error) {
 		return nil, cmp.Or(err, w.deadTicket(errGone))
 	}
 	h, err := w.confirmed(a)
-	if err != nil { // it has been given up
+	if err != nil { // a has ended, or confirmed has given it up
 		return nil, w.deadTicket(err)
 	}
 	if w.lock.putOnHandle(w, h) != nil {
@@ -753,7 +751,7 @@ func (w *waiting) waitingHook() {
 	}
 }
 
-// gaveUpHook calls Hooks.GaveUp. The release of the call's place may still be under way.
+// gaveUpHook calls Hooks.GaveUp. The release that removes the call's place in the queue may still be under way.
 func (w *waiting) gaveUpHook(err error) {
 	if hook := w.keeper.c.cfg.hooks.GaveUp; hook != nil {
 		ev := w.event(lockError(w.lock.Name(), err))
