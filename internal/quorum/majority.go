@@ -11,23 +11,23 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// A Majority is one acquisition of a Lock. It is held while a majority of the primaries is held, for as long
-// as the best majority can be trusted. Without one it is lost. Its methods may be called from any goroutine.
+// A Majority is one acquisition of a Lock. It is held as long as the holds on a majority of the primaries can be
+// trusted. After that it is lost. Its methods may be called from any goroutine.
 type Majority struct {
 	lock    *Lock
-	until   time.Time       // a TTL after MaxHold, when the last lease ends; zero: no limit. Set before a caller has it
+	until   time.Time       // when the last lease that MaxHold allows ends; zero: no limit. Set before a caller has it
 	granted time.Time       // set before a caller has it
 	end     context.Context // has the values of the call's context; ends with the hold, and its cause says why
 	stop    context.CancelCauseFunc
 	votes   chan struct{} // a primary has answered, or a member has changed; capacity one
-	gone    chan struct{} // interrupts a pause: a primary was lost; capacity one
+	gone    chan struct{} // a hold on a primary has ended, so the pause of keep must end; capacity one
 	lost    chan struct{}
 
-	mu       sync.Mutex    // guards the following fields; nothing is called under it
-	token    int64         // 0 while it is acquired
+	mu       sync.Mutex    // guards the following fields; no primary and no hold is called under it
+	token    int64         // 0 until elect has chosen it
 	owner    string        // the owner that the token belongs to
 	err      error         // why the Majority has ended
-	returned bool          // to the caller
+	returned bool          // the caller has it: see MarkReturned
 	wanted   chan struct{} // closed by want; nil until the first call of Awaited
 	want     func()
 	members  []member // by primary
@@ -36,9 +36,9 @@ type Majority struct {
 // A member is the state of one primary in a Majority.
 type member struct {
 	hold     Hold
-	token    int64 // of the hold, as is owner
+	token    int64 // of this hold, as is owner: the majority's may differ
 	owner    string
-	raised   bool      // its counter has the majority's token, so it counts
+	raised   bool      // the primary's counter has reached the majority's token, so the hold counts
 	asking   bool      // a request is in flight
 	leaving  bool      // its hold is being given back
 	since    time.Time // when the request or the giving back began
@@ -47,7 +47,7 @@ type member struct {
 	err      error     // of the latest failed request, or why its hold was lost
 }
 
-// collect gathers, and then checks that the primaries that answered are different servers.
+// collect calls gather, and then checks that the primaries that answered are different servers.
 func (h *Majority) collect(ctx context.Context, wait time.Duration) error {
 	err := h.gather(ctx, wait)
 	if err != nil && !errors.Is(err, h.lock.Errors.Taken) {
@@ -70,8 +70,8 @@ func (h *Majority) collect(ctx context.Context, wait time.Duration) error {
 	return err
 }
 
-// gather asks the primaries that are not held. It returns when a majority is held, when all have answered, or
-// when the time is over.
+// gather asks the primaries that are not held. It returns when a majority is held, when all primaries have answered, or
+// when the time is over. Its result is that of tally.
 func (h *Majority) gather(ctx context.Context, wait time.Duration) error {
 	unlink := h.linkTo(ctx)
 	defer unlink()
@@ -80,17 +80,18 @@ func (h *Majority) gather(ctx context.Context, wait time.Duration) error {
 			h.seek(i, wait, false)
 		}
 	}
-	// A primary's answer at the end of the wait still needs the time of an answer.
+	// A primary may answer as late as at the end of wait, and its answer takes time to arrive.
 	h.await(ctx, wait+h.lock.patience(), func(m member) (counts, open bool) { return m.hold != nil, m.asking })
 	return h.tally()
 }
 
-// linkTo makes requests in flight end with the call, until unlink is called.
+// linkTo makes requests in flight end with ctx, until unlink is called.
 func (h *Majority) linkTo(ctx context.Context) (unlink func() bool) {
 	return context.AfterFunc(ctx, func() { h.stop(context.Cause(ctx)) })
 }
 
-// await returns when a majority counts, when nothing is open any more, or after limit.
+// await returns when a majority of the members counts, when no member is open any more, after limit, or when ctx ends.
+// judge says whether a member counts, and whether it is open, that is, may still come to count.
 func (h *Majority) await(ctx context.Context, limit time.Duration, judge func(m member) (counts, open bool)) {
 	over := time.NewTimer(limit)
 	defer over.Stop()
@@ -148,7 +149,7 @@ func (h *Majority) tally() error {
 	return fmt.Errorf("%w: %d of %d, and %d are needed: %w", ErrFewAnswer, answered, n, need, last)
 }
 
-// first returns the first primary that has answered, and whether it is held.
+// first returns the first primary, in their order, that has answered, and whether it is held.
 func (h *Majority) first() (primary int, held bool) {
 	for i, m := range h.snapshot() {
 		if m.hold != nil || m.answered {
@@ -158,14 +159,14 @@ func (h *Majority) first() (primary int, held bool) {
 	return 0, false
 }
 
-// queue waits for the lock on one primary for as long as that primary answers.
+// queue waits in the queue of one primary for as long as that primary answers.
 func (h *Majority) queue(ctx context.Context, at int) error {
 	unlink := h.linkTo(ctx)
 	defer unlink()
 	of, patience := h.lock.Primaries[at], h.lock.patience()
 	waits, cancel := context.WithCancelCause(h.end)
 	defer cancel(nil)
-	of.Spawn(func() { // without Spawn, the client is closed, and Queue returns at once
+	of.Spawn(func() { // if Spawn returns false, the client is closed, and Queue returns at once
 		for ending.Pause(waits, nil, patience) {
 			asks, done := context.WithTimeout(waits, 2*patience)
 			err := of.Probe(asks)
@@ -179,20 +180,21 @@ func (h *Majority) queue(ctx context.Context, at int) error {
 	hold, err := of.Queue(waits)
 	h.adopt(at, hold, err)
 	switch silent := context.Cause(waits); {
-	case err != nil && silent != nil && ctx.Err() == nil: // the caller's context goes on: the error must not match its end
+	case err != nil && silent != nil && ctx.Err() == nil: // by %v: silent may be a timeout, and must not look like ctx's
 		return fmt.Errorf("%w: primary %d: %w: %v", ErrFewAnswer, at, h.lock.Errors.Silent, silent)
-	case err != nil: // a final error of one primary too: a majority must agree on it
+	case err != nil: // even if it is final: one primary does not decide for the others
 		return fmt.Errorf("%w: primary %d: %w", ErrFewAnswer, at, err)
 	}
 	return nil
 }
 
-// seek asks one primary in the background. If its hold has just been lost, the others are looked at first: an operator
-// may have forced them too, and the messages that say so may be lost.
+// seek asks one primary in the background. lost says that its hold has just been lost. Then seek first asks the other
+// primaries whether they still have theirs. An operator may have forced these too, and the messages that say so may be
+// lost.
 func (h *Majority) seek(primary int, wait time.Duration, lost bool) {
 	h.mu.Lock()
 	m := &h.members[primary]
-	idle := !m.asking && m.hold == nil && !m.forced && h.err == nil // it may have been granted since the caller looked
+	idle := !m.asking && m.hold == nil && !m.forced && h.err == nil // it may have granted a hold since the caller looked
 	if idle {
 		m.asking, m.since = true, time.Now()
 	}
@@ -216,7 +218,7 @@ func (h *Majority) seek(primary int, wait time.Duration, lost bool) {
 
 var errQuit = errors.New("a hook has ended the goroutine of the request")
 
-// look makes all primaries say whether they still have their holds. A loss of the Majority ends its requests.
+// look asks all primaries whether they still have their holds. If the Majority turns out to be lost, its requests end.
 func (h *Majority) look() {
 	var asked sync.WaitGroup
 	for i, m := range h.snapshot() {
@@ -232,8 +234,8 @@ func (h *Majority) look() {
 	_ = h.Err() // ends h.end after a loss
 }
 
-// adopt records the answer of a primary. A hold that comes after the end is given back. A hold that comes
-// after the token was chosen counts once the primary knows that token.
+// adopt records the answer of a primary. A hold that comes after the end is given back. A hold that comes after the
+// token was chosen counts once the primary knows that token.
 func (h *Majority) adopt(primary int, hold Hold, err error) {
 	said := member{err: err, answered: err == nil || ending.Is(err, h.lock.Errors.Taken)}
 	if err == nil {
@@ -263,8 +265,8 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 	signal(h.votes)
 }
 
-// note records the state of a primary and reports whether its hold is kept. If the majority has chosen
-// another token in the meantime than the primary was told, note returns that token and records nothing.
+// note records the answer of a primary and reports whether its hold is kept. told is the token that the primary was
+// told, or 0. If the majority has another token by now, note records nothing and returns that token.
 func (h *Majority) note(primary int, said member, told int64) (kept bool, token int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -281,7 +283,7 @@ func (h *Majority) note(primary int, said member, told int64) (kept bool, token 
 	return kept, 0
 }
 
-// elect chooses the hold's token and raises the counters of a majority to it.
+// elect chooses the token of the Majority and raises the counters of a majority of the primaries to it.
 func (h *Majority) elect(ctx context.Context) error {
 	h.mu.Lock()
 	h.token, h.owner = choose(h.members, h.lock.need())
@@ -307,7 +309,7 @@ func (h *Majority) elect(ctx context.Context) error {
 	return nil
 }
 
-// tell raises a primary's counter to the token, or gives the primary back.
+// tell raises a primary's counter to the token. If that fails, it gives the hold back.
 func (h *Majority) tell(primary int, of member, token int64) {
 	counts := h.raise(of.hold, of.token, token)
 	h.mu.Lock()
@@ -320,13 +322,13 @@ func (h *Majority) tell(primary int, of member, token int64) {
 	}
 }
 
-// raise raises a primary's token counter to the majority's token. A later majority includes one of these
-// primaries, so its token is larger.
+// raise raises a primary's token counter to the majority's token, and reports whether the hold counts. A later majority
+// includes one of these primaries, so its token is larger.
 func (h *Majority) raise(hold Hold, own, token int64) (counts bool) {
 	return own == token || hold.Raise(context.WithoutCancel(h.end), h.lock.patience(), token)
 }
 
-// keep acquires primaries that come back, and notices the loss of the majority.
+// keep acquires primaries that come back, and notices the loss of the majority. It returns when the Majority has ended.
 func (h *Majority) keep() {
 	l := h.lock
 	pace := min(max(l.TTL/10, 50*time.Millisecond), time.Second)
@@ -336,13 +338,13 @@ func (h *Majority) keep() {
 		}
 		ending.Pause(h.end, h.gone, min(pace, max(time.Until(h.trust()), time.Millisecond)))
 	}
-	if errors.Is(h.Err(), l.Errors.Lost) { // the holder may hang, and the rest would be renewed for ever
+	if errors.Is(h.Err(), l.Errors.Lost) { // otherwise a holder that hangs would keep the holds that are left for ever
 		_ = h.release()
 	}
 }
 
-// renew asks again the primaries that do not count. It skips a primary whose hold an operator has ended.
-// Otherwise forcing a majority of the primaries could never end a holder that hangs.
+// renew asks again the primaries without a live hold, except those whose hold an operator has ended. Otherwise forcing
+// a majority of the primaries could never end a holder that hangs.
 func (h *Majority) renew() {
 	for i, m := range h.snapshot() {
 		if m.asking || m.hold != nil && m.hold.Err() == nil {
@@ -352,10 +354,10 @@ func (h *Majority) renew() {
 			why := m.hold.Err()
 			h.mu.Lock()
 			lost := &h.members[i]
-			lost.hold, lost.err = nil, why // the majority may be lost before the primary answers
+			lost.hold, lost.err = nil, why // for Majority.why, if the majority is lost before the primary answers
 			lost.forced = errors.Is(why, h.lock.Errors.Forced)
 			h.mu.Unlock()
-			h.lock.beside(i, func() { _ = m.hold.Release() }) // releases what the primary may still have
+			h.lock.beside(i, func() { _ = m.hold.Release() }) // the primary may still have the hold
 		}
 		h.seek(i, 4*h.lock.patience(), m.hold != nil)
 	}
@@ -378,7 +380,7 @@ func (h *Majority) Err() error {
 	return h.finish(h.why())
 }
 
-// why returns the error of a lost majority. It is ErrClosed too if the clients that are left open are too few.
+// why returns the error of a lost majority. It is Closed too if fewer clients are open than a majority needs.
 func (h *Majority) why() error {
 	open, errs := len(h.members), h.lock.Errors
 	for _, m := range h.snapshot() {
@@ -392,7 +394,7 @@ func (h *Majority) why() error {
 	return errs.Lost
 }
 
-// finish ends the Majority for that reason, unless it has ended before. It returns the reason that counts.
+// finish ends the Majority with the reason why, unless it has ended before. It returns the reason that it ended with.
 func (h *Majority) finish(why error) (ended error) {
 	h.mu.Lock()
 	if h.err == nil {
@@ -407,14 +409,14 @@ func (h *Majority) finish(why error) (ended error) {
 	return ended
 }
 
-// Lose marks the Majority as lost, unless it has ended: another owner has a later majority.
+// Lose marks the Majority as lost, unless it has ended. Another owner has a later majority.
 func (h *Majority) Lose() { _ = h.finish(h.lock.Errors.Lost) }
 
-// lasts reports whether a majority is held, by primaries that do not know the token yet too. If not, another owner could
-// have held since that was so: a primary that is granted now comes too late.
+// lasts reports whether a majority is held, counting primaries that do not know the token. If not, another owner could
+// have held in the meantime, so a hold that is granted now must not count.
 func (h *Majority) lasts() bool { return !h.best(func(member) bool { return true }).IsZero() }
 
-// best returns until when the best majority of the members that count is held.
+// best returns until when a majority of members that count can be trusted: the one that can be trusted longest.
 func (h *Majority) best(counts func(m member) bool) time.Time {
 	var untils []time.Time
 	for _, m := range h.snapshot() {
@@ -425,7 +427,7 @@ func (h *Majority) best(counts func(m member) bool) time.Time {
 	return Trust(h.lock.need(), untils)
 }
 
-// trust returns until when the best majority can be trusted, but not beyond h.until. After that it returns zero.
+// trust returns until when the Majority can be trusted, but not beyond h.until. After h.until it returns zero.
 func (h *Majority) trust() time.Time {
 	until := h.best(func(m member) bool { return m.raised })
 	switch {
@@ -437,8 +439,7 @@ func (h *Majority) trust() time.Time {
 	return time.Time{}
 }
 
-// TrustedUntil returns until when the Majority can be trusted as things stand. It is the zero time once it is
-// lost or released.
+// TrustedUntil returns until when the Majority can be trusted as things stand, or the zero time once it has ended.
 func (h *Majority) TrustedUntil() time.Time {
 	if h.Err() != nil {
 		return time.Time{}
@@ -471,8 +472,8 @@ func (h *Majority) Awaited() <-chan struct{} {
 	return wanted
 }
 
-// End returns a context that ends with the Majority. Its cause is the reason: after a loss ErrLost, even if the Majority
-// was released since.
+// End returns a context that ends with the Majority. Its cause is the reason: after a loss it is Lost, even if the
+// Majority was released after that.
 func (h *Majority) End() context.Context { return h.end }
 
 // Token returns the fencing token and the owner that it belongs to.
@@ -482,11 +483,11 @@ func (h *Majority) Token() (token int64, owner string) {
 	return h.token, h.owner
 }
 
-// Release ends the Majority. It returns nil if it was held until now, and otherwise why it had ended. It
-// returns the error Lost if the primaries say so, and Unconfirmed if too few have confirmed it for another
-// owner to hold a majority.
+// Release ends the Majority. It returns nil if it was held until now, and otherwise why it had ended. It returns Lost
+// if too few primaries still had their holds. It returns Unconfirmed if too few have confirmed the release for another
+// owner to get a majority.
 func (h *Majority) Release() error {
-	_ = h.Err() // judges it by the clock first
+	_ = h.Err() // finds a loss by the clock first
 	ended := h.finish(h.lock.Errors.NotHeld)
 	h.mu.Lock()
 	h.err = h.lock.Errors.NotHeld // from now on, even after a loss
@@ -498,7 +499,7 @@ func (h *Majority) Release() error {
 	return found
 }
 
-// MarkReturned says that the Majority was returned to the caller. After a call that fails the name does not rest.
+// MarkReturned says that the Majority was returned to the caller. Otherwise the name does not rest after it.
 func (h *Majority) MarkReturned() {
 	h.mu.Lock()
 	h.returned = true
@@ -510,8 +511,8 @@ func (h *Majority) MarkReturned() {
 	}
 }
 
-// GiveBack ends what a failed call has acquired. It waits for that until ctx ends, and no longer than an attempt does,
-// because the call may be a single attempt. The rest goes on in the background.
+// GiveBack ends what a failed call has acquired. It waits for that until ctx ends, and no longer than the patience,
+// because the call may be a single attempt. After that the releases go on in the background.
 func (h *Majority) GiveBack(ctx context.Context) {
 	_ = h.finish(h.lock.Errors.NotHeld)
 	h.mu.Lock()
@@ -535,8 +536,8 @@ func (h *Majority) GiveBack(ctx context.Context) {
 		patience := h.lock.patience()
 		h.await(context.Background(), patience, func(m member) (counts, open bool) { return !m.leaving, m.leaving })
 		close(done)
-		// Later attempts also wait for the rest, because the remains of several calls can add up to a
-		// majority. They do not wait for a primary that has been silent for long.
+		// Later attempts wait until left is called: for the other primaries too, because what several calls leave behind can
+		// add up to a majority. They do not wait for a primary that has been silent for long.
 		h.await(context.Background(), patience, func(m member) (counts, open bool) {
 			return false, (m.asking || m.leaving) && time.Since(m.since) < patience
 		})
@@ -555,9 +556,9 @@ func (h *Majority) settled(primary int) {
 	signal(h.votes)
 }
 
-// release gives back what the primaries have granted. It waits until another owner could hold a majority, and
-// until it is known whether this one was held. The rest goes on in the background. A primary that does not
-// answer may have been held.
+// release gives back what the primaries have granted. It waits until another owner could hold a majority, and until it
+// is known whether this one was held. Other releases go on in the background. A primary that does not answer may have
+// had its hold.
 func (h *Majority) release() (unconfirmed error) {
 	free, need := len(h.members), h.lock.need()
 	results := make(chan error, free)
@@ -572,7 +573,7 @@ func (h *Majority) release() (unconfirmed error) {
 		}
 	}
 	left := len(h.members) - free
-	held, mayHave := 0, left // held until now for certain, and held until now perhaps
+	held, mayHave := 0, left // primaries that had their hold until now: for certain, and perhaps
 	for ; left > 0 && (free < need || held < need && mayHave >= need); left-- {
 		switch err := <-results; {
 		case errors.Is(err, h.lock.Errors.Unconfirmed):
@@ -580,7 +581,7 @@ func (h *Majority) release() (unconfirmed error) {
 			continue
 		case err == nil:
 			held++
-		default: // the primary no longer had the hold, so nobody knew of the loss
+		default: // the primary had lost the hold before
 			mayHave--
 		}
 		free++
@@ -594,9 +595,9 @@ func (h *Majority) release() (unconfirmed error) {
 	return unconfirmed
 }
 
-// choose returns the token of the majority: the largest one, unless a majority of the primaries has the same
-// one already. That is the token of an outer hold, and it stays. A primary that was acquired for the outer
-// hold later may have a larger one, but a resource that has seen the larger one would refuse the outer hold.
+// choose returns the token of the majority: the largest one, unless a majority of the primaries already has the same
+// one. That one is the token of an outer hold, and it stays. A primary that was acquired later for the outer hold may
+// have a larger token. But a resource that has seen the larger one would refuse the outer hold.
 func choose(members []member, need int) (token int64, owner string) {
 	have := map[int64]int{}
 	for _, m := range members {

@@ -13,11 +13,10 @@ type Held interface {
 
 // A Register lists the unreleased holds of one handle, the oldest first. Its zero value is empty.
 type Register[H Held] struct {
-	// Shared says that several grants may hold at once, so Take takes the oldest hold. It must be set before
-	// the Register is used.
+	// Shared says that several grants may hold at once, so Take takes the oldest. It must be set before the first use.
 	Shared bool
 
-	mu    sync.Mutex // guards the following fields; nothing is called under it
+	mu    sync.Mutex // guards the following fields; no hold is called under it
 	all   []entry[H]
 	freed chan struct{} // closed when a hold is removed; nil if nobody waits for that
 }
@@ -27,7 +26,7 @@ type entry[H Held] struct {
 	unlock bool // no caller has the hold itself, so only Unlock can end it
 }
 
-// Add adds a hold. unlock says that the caller did not get the hold itself: Unlock takes it before the others.
+// Add adds a hold. unlock says that no caller gets the hold itself: Unlock takes it before the others.
 func (r *Register[H]) Add(h H, unlock bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,8 +49,8 @@ func (r *Register[H]) Remove(h H) bool {
 	return true
 }
 
-// Lost returns the first lost hold, if there is one. freed is closed when any hold is removed. freed is made
-// before the holds are judged, so no removal is missed.
+// Lost returns the first lost hold, if there is one. freed is closed when any hold is removed. It is made before the
+// holds are judged, so no removal is missed.
 func (r *Register[H]) Lost() (h H, freed <-chan struct{}, is bool) {
 	r.mu.Lock()
 	if r.freed == nil {
@@ -67,8 +66,8 @@ func (r *Register[H]) Lost() (h H, freed <-chan struct{}, is bool) {
 	return h, freed, false
 }
 
-// Take removes and returns the hold that an Unlock ends: a lost one first, otherwise the newest, or the
-// oldest if several grants hold. It takes a hold that Acquire returned only if there is no other.
+// Take removes and returns the hold that an Unlock ends: a lost one first, otherwise the newest, or the oldest if
+// several grants hold. It takes a hold that Acquire returned only if there is no other.
 func (r *Register[H]) Take() (h H, ok bool) {
 	for {
 		// Another call may have taken it since next looked.
@@ -78,6 +77,7 @@ func (r *Register[H]) Take() (h H, ok bool) {
 	}
 }
 
+// next returns the hold that Take takes, without removing it.
 func (r *Register[H]) next() (h H, ok bool) {
 	best := -1
 	for _, e := range r.entries() {

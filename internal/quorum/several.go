@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Trust returns until when at least need of the holds can be trusted together. It is the zero time if fewer
-// than need are held. A lost hold has the zero time.
+// Trust returns until when at least need of the holds can be trusted together. untils has the end of trust of each
+// hold, or the zero time if it is lost. Trust returns the zero time if fewer than need are held.
 func Trust(need int, untils []time.Time) time.Time {
 	untils = slices.DeleteFunc(slices.Clone(untils), time.Time.IsZero)
 	if len(untils) < need {
