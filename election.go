@@ -15,9 +15,9 @@ import (
 // An Election has one leader at a time among all that run for it, in any number of processes. The leader holds the fair
 // lock of the election's name. Its methods may be called from any goroutine.
 //
-// A term is a lease. A leader that is cut off or suspended stops being the leader when its lease can no longer be
-// trusted (see Hold.TrustedUntil). IsLeader says so before another process can lead. Code that does not ask may run on
-// for a moment beside the next leader: the term's token tells a resource which of them is late.
+// A leader leads by a lease. One that is cut off or suspended stops being the leader when its lease can no longer be
+// trusted (see Hold.TrustedUntil). IsLeader says so before another process can lead. Code that does not ask IsLeader
+// may run on for a moment beside the next leader: the term's token tells a resource which of them is late.
 //
 // A term carries no value of the leader, except its Label and owner. Publish an address in a key of your own, with the
 // token beside it. An Election works by callback: to campaign and resign by hand, use a fair lock.
@@ -49,10 +49,10 @@ func (t Term) Wanted() <-chan struct{} {
 // a leader dies, another leads after at most the TTL.
 //
 // If lead returns during its term, or because ctx has ended, Run gives up the term and returns. The error is lead's,
-// joined with that of the release: nil if both are. That of the release may be ErrUnconfirmed, even if lead succeeded.
-// If ctx ends while Run campaigns, it returns ctx's error. It also returns when the lock cannot be asked for at all,
-// for example with ErrClosed or ErrKind. It goes on while too few Replicas acknowledge, and while Redis does not
-// answer: only the Logger tells of that. Shutdown waits for the term to end, so end ctx first. A nil lead is
+// joined with that of the release: nil if both are. The error of the release may be ErrUnconfirmed, even if lead
+// succeeded. If ctx ends while Run campaigns, it returns ctx's error. It also returns when the lock cannot be asked for
+// at all, for example with ErrClosed or ErrKind. It goes on while too few Replicas acknowledge, and while Redis does
+// not answer: only the Logger tells of that. Shutdown waits for the term to end, so end ctx first. A nil lead is
 // ErrInvalidOption. A panic of lead gives up the term.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term Term) error) error {
 	if err := e.usable(); err != nil {
@@ -82,7 +82,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 	}
 }
 
-// serve leads for one term and reports whether the term was lost.
+// serve calls lead for one term, gives the term up, and reports whether it was lost.
 func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Context, term Term) error) (lost bool, err error) {
 	e.terms.Store(h, nil)
 	defer func() {
@@ -94,8 +94,8 @@ func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Con
 }
 
 // IsLeader reports whether a Run of this Election leads now, judged by the clock. It does no I/O. Among all Elections
-// of the name at most one returns true at a time, unless two have the same Owner. What breaks the exclusion of a lock
-// breaks this: see docs/guarantees.md.
+// of the name at most one returns true at a time, unless two have the same Owner. Whatever breaks the exclusion of a
+// lock breaks this too: see docs/guarantees.md.
 func (e *Election) IsLeader() (leads bool) {
 	if e == nil {
 		return false
@@ -133,7 +133,7 @@ func (e *Election) Leader(ctx context.Context) (Holder, error) {
 // last and end it. ErrClosed comes after Close, or once a Shutdown has returned nil.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 	return func(yield func(Holder, error) bool) {
-		const failing, untold = -1, -2 // values of told that are no token; 0: nobody leads
+		const failing, untold = -1, -2 // told is a token, 0 if nobody leads, or one of these
 		for told := int64(untold); ; {
 			leader, err := e.Leader(ctx)
 			now := leader.Token

@@ -52,8 +52,8 @@ type Holder struct {
 	// Label is the label of the client that has the lease of TTL (see the option Label). It is "" for a hold that was
 	// detached and not yet resumed. It is also "" if Redis does not know it, as after a loss of data.
 	Label string
-	// Held is how long the owner has held without a gap, since its grant, by the server's clock. Holds that a process
-	// has passed on among its own calls count from the first of them. After that clock has stepped back it may say less.
+	// Held is how long the owner has held without a gap, since its grant, by the server's clock. Holds that a process has
+	// passed on among its own calls count from the first of them. If that clock has stepped back, Held may be too short.
 	Held time.Duration
 	// Weight is how many permits of a semaphore the owner's grant uses; 0 for other kinds of lock.
 	Weight int
@@ -90,7 +90,7 @@ const waitersPage = 500
 // readersPage is how many sessions one script reads.
 const readersPage = 250
 
-// readInfo reads an Info whose labels are the IDs of clients. It also returns the server's time of the reading, in ms.
+// readInfo reads an Info whose labels are still clients' IDs. now is the server's time of the first page, in ms.
 func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	at := map[string]int{}
 	for after := int64(0); ; {
@@ -116,7 +116,7 @@ func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	}
 }
 
-// labelledInfo is readInfo, with the labels.
+// labelledInfo is readInfo, but replaces the clients' IDs by their labels.
 func labelledInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	if all, now, err = readInfo(ctx, l); err == nil {
 		l.c.putLabels(ctx, all.labels(nil))
@@ -142,8 +142,8 @@ func (all *Info) labels(at []*string) []*string {
 	return at
 }
 
-// add adds a holder from a page. Pages have different sessions, but an owner with several sessions may be on
-// several pages. at maps each owner to its latest index in Holders.
+// add adds a holder from a page. The sessions of one owner's grant may be on several pages: add makes them one holder.
+// at maps each owner to its latest index in Holders.
 func (all *Info) add(h Holder, at map[string]int) {
 	i, known := at[h.Owner]
 	if !known || all.Holders[i].Token != h.Token {
@@ -174,7 +174,7 @@ func forceHolder(ctx context.Context, l *Lock, h Holder) (ended bool, err error)
 	case h.Owner == "" && h.Token == 0:
 		return false, lockError(l.Name(), cmp.Or(l.bad(), fmt.Errorf("%w: the holder to remove has neither an owner nor a token", ErrInvalidOption)))
 	case h.Owner == "" || h.Token == 0, wire.Token(wire.Instant(h.Token), h.Owner) != h.Token:
-		// Redis compares only a token's instant. Here a token with the digits of another owner matches nobody.
+		// Redis ignores a token's last digits, which come from the owner's name. So they are compared here.
 		there, _, err := readInfo(ctx, l)
 		if err != nil {
 			return false, err
@@ -242,7 +242,7 @@ func forceOne(ctx context.Context, l *Lock, h Holder) (removed bool, err error) 
 	}
 }
 
-// A question builds the command for a reading call.
+// A question builds a command that may be repeated, such as one that only reads.
 type question func(e *wire.Encoder, keys key.Keys) transport.Call
 
 // ask runs a script that only reads.
@@ -251,15 +251,15 @@ func ask(ctx context.Context, l *Lock, q question) ([]any, error) {
 	return raw, err
 }
 
-// askAgain runs a script that may be repeated. It reports whether a try before the answered one may have been executed.
+// askAgain runs a script that may be repeated. unanswered says that a try went unanswered, and so may have run.
 func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered bool, err error) {
 	if err = cmp.Or(l.bad(), unusable(ctx)); err == nil {
-		err = over(ctx, l.c) // before the wait for what a client that closes leaves behind
+		err = over(ctx, l.c) // checked before Await: a closed client has nothing to wait for
 	}
 	if err != nil {
 		return nil, false, lockError(l.Name(), err)
 	}
-	l.c.leaving.Await(ctx, l.hash, time.Second) // a release in progress would still be shown
+	l.c.leaving.Await(ctx, l.hash, time.Second) // otherwise a hold whose release is in progress would still be shown
 	call := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash))
 	err = tries(ctx, l.c, func() (err error) {
 		raw, err = l.c.transport.Do(ctx, inspectTimeout, call)
@@ -272,7 +272,7 @@ func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered b
 	return raw, unanswered, nil
 }
 
-// tries makes a request that may be repeated up to three times, until ctx ends or the client is closed.
+// tries makes a request that may be repeated, up to three times. It stops when ctx ends or the client is closed.
 func tries(ctx context.Context, c *Client, try func() error) error {
 	if err := over(ctx, c); err != nil {
 		return err
@@ -296,7 +296,7 @@ func tries(ctx context.Context, c *Client, try func() error) error {
 	return &requestError{err, c.clock.Now().Sub(began)}
 }
 
-// over returns why a call that reads must end early, or nil.
+// over returns why a call must stop asking Redis, or nil.
 func over(ctx context.Context, c *Client) error {
 	switch {
 	case ctx.Err() != nil:

@@ -67,8 +67,8 @@ func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return tryResult(m.lock(ctx, func() (*MultiHold, error) { return m.try(ctx, wait, manner{quiet: true}) }))
 }
 
-// lock acquires a hold that only Unlock can end. If several owners may hold at once, it takes the holds of one owner
-// only, as a semaphore's handle does: Unlock could end the hold of another one.
+// lock acquires a hold that only Unlock can end. If several owners may hold at once, it refuses a call while the Multi
+// has holds of another owner: Unlock could not tell them apart.
 func (m *Multi) lock(ctx context.Context, acquire func() (*MultiHold, error)) error {
 	if err := m.usable(); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (m *Multi) lock(ctx context.Context, acquire func() (*MultiHold, error)) er
 
 var errOthers = fmt.Errorf("relock: %w: the Multi has holds of another owner, and Unlock could not tell them apart; use a Multi for each owner", ErrOwnerMismatch)
 
-// owners returns for whom a call under ctx takes each of the locks. "" means an anonymous call.
+// owners returns the owner of a call under ctx for each of the locks. "" means an anonymous call.
 func (m *Multi) owners(ctx context.Context) ([]string, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -104,16 +104,16 @@ func (m *Multi) owners(ctx context.Context) ([]string, error) {
 	return owners, nil
 }
 
-// hasOthers reports whether the oldest hold is of other owners, if several owners may hold at once.
+// hasOthers reports whether the oldest hold has other owners than these, if several owners may hold at once.
 func (m *Multi) hasOthers(owners []string) bool {
 	first := m.register.Oldest()
 	return m.register.Shared && first != nil && !slices.Equal(first.owners(), owners)
 }
 
-// Unlock ends what one Lock or TryLock has taken, that is a hold of each lock. Of several successes a lost one goes
-// first, else the newest. It is the oldest if all locks are reading sides or semaphores. Each success needs exactly one
-// Unlock, even after a loss. Unlock returns ErrNotHeld if there is no hold, ErrLost if one of the locks was lost, and
-// ErrUnconfirmed if Redis did not answer.
+// Unlock ends what one Lock or TryLock has taken, that is a hold of each lock. After several successes it ends a lost
+// one first, else the newest. If all locks are reading sides or semaphores, it ends the oldest instead of the newest.
+// Each success needs exactly one Unlock, even after a loss. Unlock returns ErrNotHeld if there is no hold, ErrLost if
+// one of the locks was lost, and ErrUnconfirmed if Redis did not answer.
 func (m *Multi) Unlock() error {
 	if err := m.usable(); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*Multi
 		switch {
 		case wait == 0 || left > 0:
 		case l == m.locks[0]:
-			left = 1 // 0 would be one attempt, which takes longer
+			left = 1 // not 0, which is one attempt, and may take longer than the wait
 		default:
 			return nil, fmt.Errorf("relock: %w", over())
 		}
@@ -169,8 +169,8 @@ func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*Multi
 	})
 }
 
-// acquire tries until it holds all the locks at once. If a lock is lost while the next one is waited for, it starts
-// again. If the time of the call has ended, over returns its error, and acquire gives back what it holds.
+// acquire takes all the locks, each by a call of one. If a lock is lost while it waits for another, it starts again. If
+// the time of the call has ended, over returns its error, and acquire gives back what it holds.
 func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock) (*Hold, error)) (*MultiHold, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
@@ -229,8 +229,8 @@ func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx conte
 	}, fn)
 }
 
-// together returns why the locks cannot be held together. A Multi with one name twice would wait for itself.
-// The same name on two servers is refused too, because Tokens has one entry a name.
+// together returns why the locks cannot be held together, or nil. A Multi with one name twice would wait for itself.
+// The same name on two servers is refused too, because Tokens has one entry for each name.
 func together(locks []*Lock) error {
 	seen := make(map[string]bool, len(locks))
 	for _, l := range locks {
@@ -262,7 +262,7 @@ type MultiHold struct {
 	wanted chan struct{} // made by the first call of Wanted
 }
 
-// leave is the release of an Unlock or a Do.
+// leave ends all the holds for Unlock and Do. Unlike Release, it ignores holds that Detach has ended.
 func (h *MultiHold) leave() error { return h.endAll((*Hold).leave) }
 
 // endAll ends all the holds at the same time. It looks for losses first. Otherwise the release of one hold
@@ -272,7 +272,7 @@ func (h *MultiHold) endAll(end func(*Hold) error) error {
 	return quorum.EndAll(h.holds, end)
 }
 
-// owners returns who has each of the holds. "" means an anonymous one.
+// owners returns the owner of each of the holds. "" means an anonymous one.
 func (h *MultiHold) owners() []string {
 	owners := make([]string, len(h.holds))
 	for i, hold := range h.holds {
@@ -295,12 +295,12 @@ func (h *MultiHold) Release() error {
 	return h.endAll((*Hold).Release)
 }
 
-// giveBack ends holds that no caller has seen. It does not wait for Redis if the context has ended.
+// giveBack ends holds that no caller has seen. It waits for their releases until ctx ends.
 func (h *MultiHold) giveBack(ctx context.Context) {
 	released := make([]chan struct{}, len(h.holds))
 	for i, hold := range h.holds {
 		released[i] = make(chan struct{})
-		if errors.Is(hold.judge(), ErrLost) { // at once: a lost hold is in the way of its owner's next call
+		if errors.Is(hold.judge(), ErrLost) { // now: a lost hold is in the way of its owner's next call
 			_ = hold.leave()
 			close(released[i])
 			continue
@@ -319,7 +319,7 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 		select {
 		case <-released[i]:
 		case <-ctx.Done():
-		case <-hold.lock.c.draining: // a closed client starts nothing and has lost the hold
+		case <-hold.lock.c.draining: // once the client ends, released may stay open
 		}
 	}
 }

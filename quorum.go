@@ -18,7 +18,7 @@ import (
 )
 
 // A Quorum makes locks that are held on a majority of independent primaries. No lock is lost if a minority of them
-// fails. A Quorum does not protect from pauses, clocks that go wrong, and primaries that come back without their data
+// fails. A Quorum does not protect from pauses, clocks that go wrong, or primaries that come back without their data
 // within a TTL: see docs/guarantees.md. Its methods may be called from any goroutine, and it needs no closing.
 type Quorum struct {
 	clients []*Client // one for each primary, in the order in which all contenders acquire them
@@ -30,8 +30,8 @@ type Quorum struct {
 
 // NewQuorum returns a Quorum of one client for each primary. It does no I/O. The caller must close the clients. Fewer
 // than two clients, nil, or one client twice is ErrInvalidOption. All processes must name the primaries in the same
-// order. Calls of its locks return ErrInvalidOption when they find that two clients have one server. Only the 1st, 2nd,
-// 4th, 8th occasion, and so on, is checked: other calls may succeed.
+// order. Calls of its locks return ErrInvalidOption when they find that two clients use one server. To save commands,
+// they check this only on the 1st, 2nd, 4th, 8th occasion, and so on: other calls may succeed.
 func NewQuorum(clients ...*Client) (*Quorum, error) {
 	for i, c := range clients {
 		if c.unmade() || slices.Contains(clients[:i], c) {
@@ -64,14 +64,14 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	return l
 }
 
-// check returns a function that detects clients of the same server. On such a server a client meets the hold of another
-// client of the Quorum, so the lock would stay taken for ever. A named owner would enter it once for each client and
-// mistake one server for a majority. The check costs commands, so it runs on the 1st, 2nd, 4th, 8th ... occasion.
-func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had []quorum.Hold, refused []int) error {
-	return func(ctx context.Context, had []quorum.Hold, refused []int) error {
+// check returns a function that detects clients of the same server. Without it, a call without an owner would find the
+// lock taken by its own hold of another client, for ever. A named owner would re-enter that hold and mistake one server
+// for a majority. The check costs commands, so it runs on the 1st, 2nd, 4th, 8th ... occasion.
+func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, holds []quorum.Hold, refused []int) error {
+	return func(ctx context.Context, holds []quorum.Hold, refused []int) error {
 		var granted []int
 		named := false
-		for i, h := range had {
+		for i, h := range holds {
 			if h != nil {
 				granted, named = append(granted, i), named || !strings.HasPrefix(h.Owner(), "~")
 			}
@@ -95,11 +95,11 @@ func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, had
 	}
 }
 
-// meets returns an error if another client of the Quorum holds on this client's server.
+// meets returns an error if the server of this client shows a hold of another client of the Quorum.
 func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
 	info, _, _ := readInfo(ctx, l) // a server that does not answer shows nothing
 	holds := func(id string) bool {
-		return slices.ContainsFunc(info.Holders, func(h Holder) bool { return h.Label == id }) // labels are clients' IDs yet
+		return slices.ContainsFunc(info.Holders, func(h Holder) bool { return h.Label == id }) // labels are still clients' IDs
 	}
 	for i, c := range q.clients {
 		if i != client && holds(c.id) {
@@ -110,8 +110,8 @@ func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
 }
 
 // A QuorumLock is a handle on the exclusive lock of one name on a majority of primaries. It is a Locker, and goroutines
-// may share it. Without an owner each acquisition excludes every other. A named owner re-enters. It has no conditions,
-// its holds cannot be detached, and FromContext does not find them: give the token to code that needs it.
+// may share it. Without an owner each acquisition excludes every other. A named owner re-enters. A QuorumLock has no
+// conditions. Its holds cannot be detached, and FromContext does not find them: give the token to code that needs it.
 //
 // Hooks of the clients are called for each primary, on goroutines of their own.
 type QuorumLock struct {
@@ -156,9 +156,9 @@ func (l *QuorumLock) usable() error {
 	return lockError(l.name, l.first.bad())
 }
 
-// outdo marks the older of two majorities on one handle as lost. The lock has one majority at a time, and the primaries
-// have not told the older hold yet: its Unlock would end the newer one. Two holds of the same named owner share a
-// majority, so they are left alone.
+// outdo compares a new hold with the other live holds of the handle, and marks the older of each pair as lost. The lock
+// has one majority at a time, so the older hold has ended, though this client has not heard of it. If it were not
+// marked, its Unlock would end the newer hold. Holds of one named owner share a majority, so they stay.
 func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
 	for _, other := range l.register.Others(h) {
 		switch {
@@ -171,8 +171,8 @@ func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
 	}
 }
 
-// occupied returns an error if the handle has a lost hold: its Unlock is still to come and must not end another hold.
-// For its owner the error is final, as is ErrClosed without a majority. freed is closed when any hold is removed.
+// occupied returns an error if the handle has a lost hold, whose Unlock is still to come and must not end another hold.
+// It is ErrLost for that hold's owner, ErrClosed without a majority of open clients, else errOccupied: wait for freed.
 func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan struct{}, err error) {
 	lost, freed, is := l.register.Lost()
 	if !is {
@@ -197,7 +197,7 @@ func (l *QuorumLock) occupied(owner string) (lost *QuorumHold, freed <-chan stru
 
 // Lock waits until the caller holds the lock on a majority. ctx bounds the wait, not the hold: if it ends first, Lock
 // returns its error. While too few primaries answer, Lock goes on asking: if ctx ends then, the error is ErrUnavailable
-// too. Acquire tells the other errors. A lost hold of the handle must be unlocked first: Lock waits for that. If the
+// too. Acquire lists the other errors. A lost hold of the handle must be unlocked first: Lock waits for that. If the
 // primaries grant the lock again before a loss is known here, the older hold is lost: Lock gives the new one back.
 func (l *QuorumLock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, manner{unlock: true})
@@ -238,7 +238,7 @@ func (l *QuorumLock) Acquire(ctx context.Context) (*QuorumHold, error) {
 // TryAcquire is TryLock, but returns the hold. The caller must end it with Release, even after a loss. If a majority
 // answered and the lock was taken, the error is ErrNotAcquired. If too few primaries answered, it is another error,
 // such as ErrUnavailable. If ctx ended first, it is ctx's error. It is ErrLost if a lost hold of the handle must be
-// released first. Acquire tells the other errors. With a wait of zero or less it makes one attempt.
+// released first. Acquire lists the other errors. With a wait of zero or less it makes one attempt.
 func (l *QuorumLock) TryAcquire(ctx context.Context, wait time.Duration) (*QuorumHold, error) {
 	return l.try(ctx, wait, manner{})
 }
@@ -300,8 +300,8 @@ func (l *QuorumLock) newest() (h *QuorumHold) {
 	return h
 }
 
-// acquire tries until the call holds a majority and no lost hold occupies the handle. A new majority makes an older
-// one of another owner on this handle lost. The call then gives the new one back, and waits for that owner's Unlock.
+// acquire tries until the call holds a majority and no lost hold occupies the handle. A new majority shows that an
+// older one of another owner on this handle is lost. The call gives the new one back, and waits for that Unlock.
 func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error) {
 	owner, said := l.caller(ctx)
 	if said != nil {
@@ -314,7 +314,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 		if err == nil {
 			h.majority, err = l.majority.Attempt(ctx, m.once)
 		}
-		if err == nil && ending.Passed(ctx) != nil { // another client may have been granted the lock since
+		if err == nil && ending.Passed(ctx) != nil { // a call whose context has ended returns no hold
 			h.majority.GiveBack(ctx)
 			err = ErrNotAcquired
 		}
@@ -329,11 +329,11 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 			if lost == h {
 				err = fmt.Errorf("%w: the majority was lost as it was granted", ErrNotAcquired)
 			}
-			h.majority.GiveBack(ctx) // no caller has seen it
-			freed = nil              // closed by its removal
+			h.majority.GiveBack(ctx) // no caller has seen this hold
+			freed = nil              // Remove(h) has closed it: it would end the pause at once
 		}
 		few, busy := ending.Is(err, quorum.ErrFewAnswer), ending.Is(err, ErrNotAcquired) || ending.Is(err, errOccupied)
-		// Otherwise ctx ended during the attempt, and the error of the attempt before says more.
+		// If ctx ended during the attempt, too few answers may only mean that: the error of the attempt before says more.
 		if said == nil || !few || ctx.Err() == nil {
 			said = err
 		}
@@ -349,13 +349,13 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 //
 // A primary that comes back is taken again, except with NoWatchdog, after MaxHold, after a Lock.ForceUnlock there, and
 // while the name rests there (AtLeast). Forcing a majority of the primaries ends the hold. If the message of a
-// ForceUnlock is lost, the hold may take that primary again: force it once more.
+// ForceUnlock is lost, the hold may take that primary again: force the primary once more.
 type QuorumHold struct {
 	lock     *QuorumLock
 	majority *quorum.Majority
 }
 
-// leave is the release of a Do.
+// leave is Release at the end of a Do.
 func (h *QuorumHold) leave() error { return h.Release() }
 
 // Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss its
@@ -367,7 +367,7 @@ func (h *QuorumHold) Context(parent context.Context) context.Context {
 	}
 	inner, cancel := context.WithCancelCause(parent)
 	stop := context.AfterFunc(h.majority.End(), func() { cancel(context.Cause(h.majority.End())) })
-	context.AfterFunc(inner, func() { stop() }) // frees it early: a long hold may have many contexts
+	context.AfterFunc(inner, func() { stop() }) // so that a long hold keeps no context that has ended
 	return &quorumContext{Context: inner, cancel: cancel, hold: h, parent: parent}
 }
 
@@ -432,7 +432,7 @@ func (h *QuorumHold) Owner() string {
 	return owner
 }
 
-// elected returns the token and the owner that the majority agreed on.
+// elected returns the token of the hold, and the owner that the token belongs to.
 func (h *QuorumHold) elected() (token int64, owner string) {
 	if h.unmade() {
 		return 0, ""
@@ -464,7 +464,7 @@ type quorumContext struct {
 }
 
 func (c *quorumContext) Err() error {
-	_ = c.parent.Err() // judges the holds that it descends from
+	_ = c.parent.Err() // ends the contexts of lost holds from which this one descends
 	c.judge()
 	return c.Context.Err()
 }
@@ -490,8 +490,8 @@ func seldom(n *atomic.Int64) bool {
 	return count&(count-1) == 0
 }
 
-// A primary is the lock on one of the primaries. Each hold uses its own handle, because a lost hold that is
-// not released occupies its handle.
+// A primary is the lock on one server, as package quorum uses it. Each hold uses its own handle, because a lost hold
+// that is not released occupies its handle.
 type primary struct{ *Lock }
 
 func (p primary) handle() *Lock { return &Lock{spec: p.spec, hash: p.hash} }
@@ -513,7 +513,7 @@ func (p primary) Probe(ctx context.Context) error {
 
 func (p primary) Spawn(fn func()) bool { return p.c.tracker.Go(func(context.Context) { fn() }) }
 
-// A part is a hold on one primary.
+// A part is a hold on one primary, as package quorum uses it.
 type part struct{ *Hold }
 
 func (p part) MarkReturned(rests bool) { p.markReturned(rests) }

@@ -18,6 +18,7 @@ func init() {
 	seamsOfTools()
 }
 
+// seamsOfAClient sets what tests and relocktest need of a client: see package seam.
 func seamsOfAClient() {
 	seam.SetClock = func(client any, k *clock.Clock) {
 		c := client.(*Client)
@@ -53,6 +54,7 @@ func seamsOfAClient() {
 	}
 }
 
+// seamsOfALock sets what tests need of locks and holds.
 func seamsOfALock() {
 	seam.PretendHolds = func(hold any, n int) {
 		h := hold.(*Hold)

@@ -23,7 +23,7 @@ import (
 
 // A Ticket stands for a hold that Hold.Detach handed over: the lock stays taken, and Client.Resume makes it a hold
 // again, once. It works for the time that Detach was given; after that the lock is free. It is text of letters, digits,
-// "-" and "_", and may be stored or sent. A ticket is a secret: everybody who reads it can take the hold.
+// "-" and "_", and may be stored or sent. A ticket is a secret: anyone who reads it can take the hold.
 type Ticket string
 
 // LogValue returns "a ticket", so that package slog hides a Ticket that is the value of an attribute. A Ticket inside
@@ -38,9 +38,9 @@ type detaching struct {
 	call       transport.Call
 }
 
-// send sends the request until Redis has answered or ctx ends. If it fails, the session is released first, so
-// that no late copy can hand it over any more. Then the ticket's hold is released, if there is one. A Close leaves the
-// first half of its grace for the answer, and the second for those releases.
+// send sends the request until Redis has answered or ctx ends. If it fails, undo releases the session, so that no late
+// copy of the request can hand it over. Then undo releases the ticket's hold, in case there is one. Close leaves the
+// first half of its grace for the answer, and the second half for these releases.
 func (d *detaching) send(ctx context.Context) error {
 	c := d.a.keeper.c
 	within, cancel := context.WithCancel(ctx)
@@ -76,7 +76,7 @@ func (d *detaching) send(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case within.Err() != nil && c.refusing.Load(): // ctx may be of another hold, which Close has ended
+	case within.Err() != nil && c.refusing.Load(): // first: ctx may be another hold's, which Close has ended
 		return fmt.Errorf("%w: %w before redis answered; the hold has ended without a ticket: %v", ErrUnconfirmed, ErrClosed, err)
 	case ctx.Err() != nil:
 		err = ending.Join(ending.Of(ctx), err)
@@ -84,7 +84,7 @@ func (d *detaching) send(ctx context.Context) error {
 	return fmt.Errorf("%w: the hold has ended without a ticket, and the client goes on releasing it: %w", ErrUnconfirmed, err)
 }
 
-// undo releases what the request may or may not have handed over.
+// undo releases the session and the ticket: after a request that failed, either may have the hold.
 func (d *detaching) undo() {
 	d.releaseTicket(func(ctx context.Context) {
 		err := d.run(ctx, nil)
@@ -95,8 +95,8 @@ func (d *detaching) undo() {
 	})
 }
 
-// releaseTicket runs first, which may try until the lease of the session has ended, and then releases the ticket. It
-// tries that until keep has passed or a Shutdown begins. It does all this in the background.
+// releaseTicket calls first and then releases the ticket, both in the background, for as long as the session's lease
+// may last. If that fails, it goes on releasing the ticket until keep has passed or a Shutdown begins.
 func (d *detaching) releaseTicket(first func(ctx context.Context)) {
 	c := d.a.keeper.c
 	call := c.wire.ReleaseTicket(d.note.Keys, d.ticket)
@@ -121,12 +121,12 @@ func (d *detaching) releaseTicket(first func(ctx context.Context)) {
 	})
 }
 
-// A ticket is the content of a Ticket.
+// A ticket is what a Ticket encodes.
 type ticket struct {
 	Prefix   string        `json:"p"`
 	Name     string        `json:"n"`
 	Kind     string        `json:"k"`
-	Owner    string        `json:"o"` // a generated name too
+	Owner    string        `json:"o"` // given or generated
 	Read     bool          `json:"r,omitempty"`
 	Nonce    string        `json:"s"` // identifies the hold in Redis; this is the secret
 	TTL      time.Duration `json:"t"`
@@ -153,7 +153,7 @@ var errTicket = fmt.Errorf("%w: this is not a ticket that Detach made, or it was
 func (text Ticket) read() (t ticket, err error) {
 	body, _ := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(string(text), ticketMark))
 	_ = json.Unmarshal(body[:max(len(body)-crc32.Size, 0)], &t)
-	if t.text() != text { // errors of the decoding show here too
+	if t.text() != text { // also after an error of the decoding: t is incomplete then
 		return ticket{}, errTicket
 	}
 	return t, nil
@@ -162,7 +162,7 @@ func (text Ticket) read() (t ticket, err error) {
 // given is the owner's name without the mark of generated names.
 func (t ticket) given() string { return strings.TrimPrefix(t.Owner, string(room.MadeMark)) }
 
-// lock returns a handle with the kind and terms of the ticket.
+// lock returns a handle as the ticket describes it, or an error if no Detach of a client like c could have made it.
 func (t ticket) lock(c *Client) (*Lock, error) {
 	kinds := []string{wire.KindPlain, wire.KindFair, wire.KindRW, wire.KindFairRW, wire.KindSemaphore}
 	_, secret := wire.ParseNonce(t.Nonce)

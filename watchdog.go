@@ -26,9 +26,9 @@ func NoWatchdog() LockOption {
 	})
 }
 
-// MaxHold ends renewal d after the hold was acquired, so that a holder that hangs but lives gives way. Its hold is lost
-// when the last lease ends, at most a TTL after d. That is so even if the owner has other holds: then the lock stays
-// with the owner. A nested call that may hang needs one too. By default there is no limit. d is from 1 ms to 10 years.
+// MaxHold ends renewal d after the hold was acquired, so that a holder that hangs gives way. Its hold is lost when the
+// last lease ends, at most a TTL after d. That is so even if the owner has other holds: then the lock stays with the
+// owner. A nested call that may hang needs its own MaxHold. By default there is no limit. d is from 1 ms to 10 years.
 func MaxHold(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.MaxHold = d
@@ -41,7 +41,7 @@ func MaxHold(d time.Duration) LockOption {
 // again and again, such as one lock for each entity behind sticky routing.
 //
 // The grant goes back as soon as the client hears that somebody waits. So a call of another client that finds the lock
-// kept has it after two round trips instead of one. If that message is lost, the call has the lock when idle is over.
+// kept gets it after two round trips instead of one. If that message is lost, the call gets the lock when idle is over.
 // If the client uses the lock all the time, it hears of the waiter at its next renewal, within a third of the TTL. A
 // TryLock of another client with a wait of zero does not count as waiting: to it, a kept lock is taken. With Fair, a
 // call of the client may overtake a waiter of which the client has not heard yet.
@@ -52,9 +52,9 @@ func MaxHold(d time.Duration) LockOption {
 // the lock were held: only the token protects. A call of a named owner of the client, or with other options, gives the
 // grant back first, and so do Shutdown and Close. While the grant is kept, a call for another kind gets ErrKind.
 //
-// Holds of named owners and holds with MaxHold are not kept. Nor is the first grant of a name, nor one less than 130 us
-// after the grant before it. A grant is kept for 10,000 holds at most. For other processes, Holder.Sticky says that the
-// lock may be kept.
+// Holds of named owners and holds with MaxHold are not kept. The first grant of a name is not kept either, nor is a
+// grant less than 130 us after the one before it. A grant is kept for 10,000 holds at most. For other processes,
+// Holder.Sticky says that the lock may be kept.
 //
 // idle is from 1 ms to a third of the TTL. Sticky is for locks of NewLock, Fair or not. With NoWatchdog or AtLeast, for
 // other kinds of lock, elections, quorums and Once, and in Defaults, it is ErrInvalidOption.
@@ -66,15 +66,15 @@ func Sticky(idle time.Duration) LockOption {
 }
 
 const (
-	maxTogether = 128 // sessions that one command renews; the server does nothing else for a few 100 us
-	minTogether = 8   // fewer sessions than that are renewed by a command each
-	maxPipeline = 128 // commands that go out together
-	maxPolled   = 64  // waiters of one lock that one command asks for
+	maxTogether = 128 // sessions renewed by one command, which keeps the server busy for a few 100 us
+	minTogether = 8   // if there are fewer sessions to renew, each gets a command of its own
+	maxPipeline = 128 // commands of one pipeline
+	maxPolled   = 64  // waiters of one lock whose heartbeats go out in one command
 )
 
-// A watchdog keeps what its client has in Redis. It renews the leases of holds every third of their TTL. It sends the
-// heartbeats of waiters, so that their places stay. It notices trust that has run out. The schedule's one goroutine
-// only sorts what is due. What waits for Redis runs on goroutines of its own.
+// A watchdog keeps alive what its client has in Redis. It renews the leases of holds every third of their TTL. It sends
+// the heartbeats of waiters, so that they keep their places. It notices when the trust in a hold has run out. The
+// schedule's one goroutine only sorts what is due. Requests to Redis run on goroutines of their own.
 type watchdog struct {
 	*renewal.Schedule
 	c *Client
@@ -86,14 +86,14 @@ func (w *watchdog) start(c *Client) {
 	w.Schedule = renewal.New(c.clock, w.runDue)
 }
 
-// runDue looks at everything that is due, and sends what that needs.
+// runDue sends what the due tasks need. It runs on the schedule's goroutine, so it must not block.
 func (w *watchdog) runDue(due []*renewal.Task) {
 	c := w.c
 	r := round{w: w, now: c.clock.Now()}
 	var losses []func()
 	for i, t := range due {
 		if i%maxPipeline == 0 {
-			r.now = c.clock.Now() // trust counts from it, and many tasks take their time
+			r.now = c.clock.Now() // trust counts from r.now, which must not be old when there are many tasks
 		}
 		switch of := t.Of.(type) {
 		case *acquisition:
@@ -107,28 +107,28 @@ func (w *watchdog) runDue(due []*renewal.Task) {
 		}
 	}
 	r.send()
-	c.labels.Keep(0, r.now) // a client that only holds needs its label too
+	c.labels.Keep(0, r.now) // a client that only holds makes no calls that would store its label again
 	if len(losses) > 0 {
-		c.tellApart(losses...) // all on one goroutine: in an outage they may be many
+		c.tellApart(losses...) // all on one goroutine: in an outage there may be many
 	}
 }
 
-// A round is what is due at one time, sorted by what goes out together.
+// A round is the work that is due at one time, grouped by what can be sent together.
 type round struct {
 	w          *watchdog
-	now        instant                           // the latest look at the clock: nothing is sent before it
-	together   map[room.Renewal][]renewing       // by one command for many sessions
-	statements map[room.Renewal][]room.Statement // by a command for each
-	polls      map[*keeper][]room.Request        // of waiters
+	now        instant                           // the latest reading of the clock: nothing is sent before it
+	together   map[room.Renewal][]renewing       // sessions that can share a command
+	statements map[room.Renewal][]room.Statement // renewals that need a command each
+	polls      map[*keeper][]room.Request        // heartbeats of waiters
 }
 
-// A renewing is one session to be renewed, and an instant before that is sent.
+// A renewing is a session to renew. Its trust will count from sent, an instant before the renewal is sent.
 type renewing struct {
 	a    *acquisition
 	sent instant
 }
 
-// add takes up one acquisition. The caller tells the hook and the log of the losses.
+// add adds the heartbeat or renewal that an acquisition needs. losses tell the hook and the log: the caller runs them.
 func (r *round) add(a *acquisition) (losses []func()) {
 	k := a.keeper
 	at := k.begin()
@@ -151,7 +151,7 @@ func (r *round) add(a *acquisition) (losses []func()) {
 	return k.endUntold(&at)
 }
 
-// renew adds a session that is due. It needs the keeper's mu.
+// renew adds a session whose renewal is due. It needs the keeper's mu.
 func (r *round) renew(renewal room.Renewal, a *acquisition) {
 	if !renewal.Plain || !r.w.c.transport.OneServer() || r.w.c.oneKeyEach.Load() {
 		r.state(renewal, a.Session, r.now)
@@ -163,7 +163,7 @@ func (r *round) renew(renewal room.Renewal, a *acquisition) {
 	r.together[renewal] = append(r.together[renewal], renewing{a, r.now})
 }
 
-// state adds a session, if it is still held, to those that have a command each. It needs the keeper's mu.
+// state adds a renewal with a command of its own, if the session is still held. It needs the keeper's mu.
 func (r *round) state(renewal room.Renewal, s *room.Session, sent instant) {
 	st, held := s.Renew(renewal, sent)
 	if !held {
@@ -172,11 +172,11 @@ func (r *round) state(renewal room.Renewal, s *room.Session, sent instant) {
 	if r.statements == nil {
 		r.statements = make(map[room.Renewal][]room.Statement)
 	}
-	renewal.Plain = false // it shares a batch with others of its kind
+	renewal.Plain = false // so that it shares a pipeline with renewals that differ only in this
 	r.statements[renewal] = append(r.statements[renewal], st)
 }
 
-// restate is state for a caller without the keeper's mu.
+// restate adds another renewal of st's session, as state does, and takes the keeper's mu for that.
 func (r *round) restate(renewal room.Renewal, st room.Statement) {
 	k := keeperOf(st)
 	k.mu.Lock()
@@ -199,7 +199,7 @@ func (r *round) stateFew() {
 	}
 }
 
-// send sends everything that was added.
+// send sends everything that was added, each batch on a goroutine of its own.
 func (r *round) send() {
 	w := r.w
 	r.stateFew()
@@ -218,16 +218,16 @@ func (r *round) send() {
 	}
 }
 
-// renewTogether renews many sessions by one command. Redis answers which of them are not as usual: those get a command
-// each, and so do all if the command did not run. A server that refuses the command may keep its keys in several
-// places, and is not sent another one.
+// renewTogether renews many sessions with one command. Those that Redis says it could not renew get a command each. So
+// do all if the command did not run. A server that refuses the command may keep its keys in several places, and never
+// gets one for many sessions again.
 func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all []renewing) (hooks []func()) {
 	call, batch := w.renewCall(renewal, all)
 	if len(batch) == 0 {
 		return nil
 	}
-	var left []int          // the sessions that need a command of their own, by their index in batch
-	var waiting map[int]int // how many wait for each, by the same
+	var left []int          // indexes in batch of the sessions that need a command of their own
+	var waiting map[int]int // how many wait for each session, by its index in batch
 	raw, err := w.c.transport.Do(ctx, renewal.Within, call)
 	if err == nil {
 		var now int64
@@ -261,8 +261,7 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all 
 	return hooks
 }
 
-// renewCall builds one call that renews all sessions of the batch that are still held. It returns the call and their
-// statements.
+// renewCall makes one call that renews all sessions of the batch that are still held. It also returns their statements.
 func (w *watchdog) renewCall(renewal room.Renewal, batch []renewing) (transport.Call, []room.Statement) {
 	all := make([]wire.Renewal, 0, len(batch))
 	held := make([]room.Statement, 0, len(batch))
@@ -276,13 +275,13 @@ func (w *watchdog) renewCall(renewal room.Renewal, batch []renewing) (transport.
 		}
 	}
 	call := w.c.wire.Renew(renewal.Lease, all)
-	call.Apart = true // or one broken connection would take all leases with it
+	call.Apart = true // if the connection that calls share has died unnoticed, all leases would be lost with it
 	return call, held
 }
 
-// renewEach renews sessions by a command each, all sent together. They are alike in how long the reply may take, so
-// no lock waits for the replicas of another. A renewal that fails is tried again until the trust ends, and holds up
-// no other. The caller runs what it returns when nothing else of its round is left to do, because a hook may block.
+// renewEach renews sessions with a command each, sent together. All sessions of a batch allow equally long for the
+// reply, so none waits for another's replicas. A renewal that fails is tried again until its trust ends, and does not
+// delay the others. The caller must call hooks last in its round, because a hook may block.
 func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []room.Statement) (hooks []func()) {
 	calls := make([]transport.Call, len(batch))
 	for i := range batch {
@@ -294,7 +293,7 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 		if err == nil {
 			var more bool
 			more, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
-			if more { // it has turned out to be one of several sessions of its owner
+			if more { // others hold the lock too, so the statement must name the queue
 				rest.restate(renewal, st)
 				continue
 			}
@@ -311,7 +310,7 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 	return hooks
 }
 
-// renewed notes that all sessions were renewed except those left (their indexes, in order), and how many wait for each.
+// renewed records the renewal of all sessions except those with an index in left, in order. waiting is by index too.
 func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]int) (hooks []func()) {
 	now := w.c.clock.Now()
 	for i, st := range batch {
@@ -331,9 +330,8 @@ func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]i
 	return hooks
 }
 
-// unrenewed schedules another try for a session, or for sessions whose common command was not answered, unless they do
-// not hold any more. Those stay together: otherwise a server that is too slow for one command would be sent one for each
-// of them.
+// unrenewed schedules another try for one session, or for sessions whose shared command went unanswered, if they still
+// hold. The latter stay together: a server too slow for one command must not be sent one for each session.
 func (w *watchdog) unrenewed(batch []room.Statement, err error) (hooks []func()) {
 	var short error
 	if errors.Is(err, ErrReplicas) {
@@ -360,13 +358,13 @@ func (w *watchdog) unrenewed(batch []room.Statement, err error) (hooks []func())
 	return hooks
 }
 
-// rare reports whether a failure is logged that is the nth in a row: the first, and then ever fewer. A log that has a line
-// for each try of each lock says no more of an outage.
+// rare reports whether to log the nth failure in a row: the 1st, 2nd, 4th, 8th and so on. A line for each try of each
+// lock would say no more about an outage.
 func rare(n int) bool { return n > 0 && n&(n-1) == 0 }
 
 func keeperOf(st room.Statement) *keeper { return acquired(st.Session.Acquisition).keeper }
 
-// newestHook returns what calls a hook with the newest hold of a session. A kept grant (Sticky) has none: no hook then.
+// newestHook returns a function that calls hook for the session's newest hold, if any: a kept grant (Sticky) has none.
 func newestHook(hook func(Event), st room.Statement, err error) func() {
 	return func() {
 		if hook == nil {
@@ -382,8 +380,8 @@ func newestHook(hook func(Event), st room.Statement, err error) func() {
 	}
 }
 
-// poll sends the heartbeats of the waiters of one lock. That extends the leases of their entries. Each hears whether it
-// holds, or until when the holder's lease lasts, unless it waits on a condition.
+// poll sends the heartbeats of one lock's waiters, which extend the leases of their entries. Each waiter learns whether
+// it holds now. If not, it learns until when the holder's lease lasts, unless it waits on a condition.
 func (w *watchdog) poll(ctx context.Context, k *keeper, waiters []room.Request) {
 	k.mu.Lock()
 	// In the order of their places: if Redis has lost its data, the first that asks gets the lock.
@@ -394,7 +392,7 @@ func (w *watchdog) poll(ctx context.Context, k *keeper, waiters []room.Request) 
 	}
 }
 
-// pollBatch sends the heartbeats of some waiters by one command.
+// pollBatch sends the heartbeats of some waiters in one command, and tells the room the answers.
 func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Request) {
 	c := w.c
 	call, timeout, block := w.pollCall(k, waiters)
@@ -430,14 +428,14 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 	}
 }
 
-// missed tells the room that the heartbeat of a waiter has failed.
+// missed tells the room that the heartbeat of a waiter has failed. It returns how many have failed in a row.
 func (w *watchdog) missed(k *keeper, q room.Request, err error) (fails int) {
 	a := acquired(q.Acquisition)
 	at := k.begin()
 	ended, fails := q.Missed(failure(err), transport.Hopeless(err), &at)
 	var n replay.Release
 	if ended {
-		n = a.note() // its place stays in Redis: a grant that comes for it is handed back
+		n = a.note() // its entry stays in Redis until its lease ends: a grant that comes for it is released
 	}
 	k.end(&at)
 	if ended {
@@ -446,8 +444,8 @@ func (w *watchdog) missed(k *keeper, q room.Request, err error) (fails int) {
 	return fails
 }
 
-// pollCall makes one call for the waiters. It has the shortest timeout of theirs. block is how many tokens the first of
-// them asks for: the answer to a single request leaves that out.
+// pollCall makes one call for the heartbeats of the waiters. timeout is the shortest of theirs. block is how many
+// tokens the first waiter asks for: the answer to a single request leaves the block out.
 func (w *watchdog) pollCall(k *keeper, waiters []room.Request) (call transport.Call, timeout time.Duration, block int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -456,11 +454,11 @@ func (w *watchdog) pollCall(k *keeper, waiters []room.Request) (call transport.C
 	for i, q := range waiters {
 		requests[i] = wireRequest(q, q.Place)
 		timeout = min(timeout, trust.Attempt(q.Terms.TTL))
-		// The estimate of the server's clock may have moved while the requests were numbered. No copy may
-		// count for longer than its own request says.
+		// One not-after serves all requests: the earliest, so that none counts for longer than its own says. They differ if
+		// the estimate of the server's clock has moved in between.
 		notAfter = min(notAfter, q.NotAfter)
 	}
 	call = w.c.wire.Acquire(k.keys(), k.kind, notAfter, w.c.listeners.Echo(k.listener, true), requests...)
-	call.Usual = nil // it waits
+	call.Usual = nil // usual.lua does nothing for a request that waits
 	return call, timeout, requests[0].Block
 }
