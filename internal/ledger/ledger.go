@@ -1,5 +1,5 @@
-// Package ledger decides which statements Redis gets about the holds that share one grant. Each statement says
-// everything about all of them, so a lost, late or repeated statement needs no special case.
+// Package ledger decides which statements Redis gets about the holds of one session. Each statement says everything
+// about all of them, so a lost, late or repeated statement needs no special case.
 //
 // The package has no clock, context, goroutine or mutex. Its caller sends the statements and reports the answers. A
 // Ledger is not safe for concurrent use.
@@ -27,15 +27,15 @@ func (n Counts) Total() int { return int(n.Writes) + int(n.Reads) }
 // And returns the sum of n and m.
 func (n Counts) And(m Counts) Counts { return Counts{n.Writes + m.Writes, n.Reads + m.Reads} }
 
-// Less returns n minus m. No count of m may be larger than that of n.
+// Less returns n minus m. No count of m may be larger than the same count of n.
 func (n Counts) Less(m Counts) Counts { return Counts{n.Writes - m.Writes, n.Reads - m.Reads} }
 
 // A Wish is what one call wants the next statement to say.
 type Wish struct {
 	More Counts // the holds that the call adds
 
-	// The terms that the call needs. A wish without a lease gives up holds, or waits until others have done so. That
-	// needs no acknowledgement by replicas.
+	// The terms that the call needs. A wish without a lease is of a call that gives up holds, or that waits until Redis
+	// knows what others have changed. Replicas need not acknowledge that.
 	Lease    time.Duration
 	Replicas int
 	Timeout  time.Duration
@@ -47,13 +47,13 @@ type Wish struct {
 
 // A Ledger compares what Redis must know with what Redis knows. Its zero value has no holds.
 type Ledger struct {
-	// Reserved are holds that Redis has granted, but whose calls have not made them yet.
+	// Reserved are holds that Redis has granted, and that their calls have not made yet.
 	Reserved Counts
 	// Meant are the counts of the newest statement, answered or not: Redis may have them. Told are those of the newest
 	// answered statement, or of the grant if there was none since: Redis had them. Only the ledger writes them.
 	Meant, Told Counts
 
-	outer, local Counts // the holds that Redis must know of, and the others
+	outer, local Counts // the holds that Redis must know of, and the nested ones of which it is not told: see Add
 	wishes       []*Wish
 	coming       Counts // the holds that the wishes add
 	stated       int64  // op of the newest statement
@@ -61,7 +61,7 @@ type Ledger struct {
 	proven       int64  // op of the newest statement that enough replicas have
 }
 
-// Granted records the first grant: of n holds, which their calls have not made yet.
+// Granted records the first grant: it is for n holds, which their calls have not made yet.
 func (l *Ledger) Granted(n Counts) { l.Reserved, l.Meant, l.Told = n, n, n }
 
 // Add records holds that were made. A local hold is nested in an outer one of the same mode. Redis is not told of it
@@ -83,7 +83,7 @@ func (l *Ledger) Drop(n Counts, local bool) {
 	}
 }
 
-// Wish adds w to the following statements, until Withdraw.
+// Wish adds w to all following statements, until Withdraw.
 func (l *Ledger) Wish(w *Wish) {
 	l.wishes = append(l.wishes, w)
 	l.coming = l.coming.And(w.More)
@@ -103,8 +103,8 @@ func (l *Ledger) Strictest() (replicas int, timeout time.Duration) {
 	return replicas, timeout
 }
 
-// Needs returns the counts that Redis must know: the holds that exist and those about to be made. If the outer hold has
-// ended, all local holds together count as one.
+// Needs returns the counts that Redis must know: the holds that exist and those about to be made. If the outer holds of
+// a mode have ended, all its local holds together count as one.
 func (l *Ledger) Needs() Counts {
 	n := l.Reserved.And(l.outer).And(l.coming)
 	n.Writes = max(n.Writes, min(l.local.Writes, 1))
@@ -115,7 +115,7 @@ func (l *Ledger) Needs() Counts {
 // Expects reports whether any call is about to make a hold.
 func (l *Ledger) Expects() bool { return l.Reserved.And(l.coming) != Counts{} }
 
-// Kept returns the counts of the existing holds that Redis must know.
+// Kept returns the counts of the existing holds that Redis must know: Needs without those about to be made.
 func (l *Ledger) Kept() Counts {
 	n := l.outer
 	n.Writes = max(n.Writes, min(l.local.Writes, 1))
@@ -141,7 +141,7 @@ const (
 )
 
 // Next returns what to do so that w is fulfilled, or, if w is nil, so that Redis knows everything. A call with a wish
-// never ends the grant, because the call that ended the last hold does.
+// never ends the grant: the call that ended the last hold does that.
 func (l *Ledger) Next(w *Wish) Step {
 	switch {
 	case w != nil && w.op != 0 && w.op <= l.proven:
@@ -185,7 +185,7 @@ func (l *Ledger) State(op int64) Statement {
 	return st
 }
 
-// Answered records that Redis has answered a statement. proven: as many replicas as any wish asks for have it.
+// Answered records that Redis has answered a statement. proven says that as many replicas have it as any wish asks for.
 func (l *Ledger) Answered(st Statement, proven bool) {
 	if st.Op < l.answered {
 		return // a newer statement has been answered already
