@@ -18,35 +18,35 @@ const MadeMark = '~'
 //	set     nil       no      it waits: Redis has not granted the lock yet
 //	nil     set       no      it holds
 //	set     set       no      it has held, and waits on a condition
-//	                  yes     it was released, lost, refused or given up, or another session has its hold
+//	                  yes     it was released, lost, refused or given up, or another session serves its call
 type Acquisition struct {
 	Room  *Room
 	Terms *Terms // of the handle that asked
-	Name  string // of the owner; anonymous: "", or begins with MadeMark once it was handed over
+	Name  string // of the owner; anonymous: "", or the generated name if it resumes a ticket
 	Of    any    // the driver's own record of it
-	Read  bool   // in shared mode
+	Read  bool   // it reads, or takes permits of a semaphore
 
-	carries    bool  // the claim of its flow: it asks Redis for all calls of the flow in line
+	carries    bool  // it carries the claim: it asks Redis for all calls of its flow
 	Over       bool  // released, lost, or given up; only the room writes it
 	keepsDoubt bool  // doubt is not cleared any more: a request went unanswered, or a grant was given up
 	wanted     bool  // others wait in Redis for what it holds
-	news       bool  // a message has said so since it last told Redis anything
+	news       bool  // a message has said so since its latest request or statement
 	copies     int16 // requests in flight
 	doubt      int64 // server time (ms) until which Redis may still execute a late copy of an unanswered request, or 0
 	op         int64 // of its latest request or statement
 	Entry      *Entry
 	Session    *Session
-	// why it is over (nil: unlocked). While it holds: why the latest renewal extended nothing though Redis has it.
+	// Why it is over (nil: unlocked). While it holds: why the latest renewal that Redis executed extended no trust.
 	why error
 }
 
-// Named reports whether its owner has a name. Then other calls of the owner may enter what it holds.
+// Named reports whether it is of a named owner. Other calls of that owner may join what it holds.
 func (a *Acquisition) Named() bool { return a.Name != "" && a.Name[0] != MadeMark }
 
 // Waits reports whether it waits for a grant.
 func (a *Acquisition) Waits() bool { return a.Entry != nil && !a.Over }
 
-// Asks reports whether it waits, and Redis has not queued it.
+// Asks reports whether it waits and Redis has not queued it yet.
 func (a *Acquisition) Asks() bool { return a.Entry != nil && !a.Over && !a.Entry.queued }
 
 // Held reports whether it holds.
@@ -60,8 +60,8 @@ func (a *Acquisition) Why() error {
 	return a.why
 }
 
-// LongestLease returns how long Redis keeps the acquisition at most without a renewal. Unlocked holds count too, because
-// a lease in Redis never gets shorter.
+// LongestLease returns the longest lease that Redis may keep for the acquisition without a renewal. The leases of
+// unlocked holds count too, because a lease in Redis never gets shorter.
 func (a *Acquisition) LongestLease() time.Duration {
 	if a.Session == nil {
 		return a.Terms.TTL
@@ -69,19 +69,19 @@ func (a *Acquisition) LongestLease() time.Duration {
 	return max(a.Terms.TTL, time.Duration(a.Session.longest)*time.Millisecond)
 }
 
-// trustedUntil returns until when a lease can be trusted, from the time at which the request was sent and the remaining
-// lease in its answer. No lease is longer than the longest that was asked for. It only looks longer if the server's
-// clock has been set back, and it ends at once when that clock is set right.
+// trustedUntil returns until when a lease can be trusted. sent is when the request was sent, and remaining is what is
+// left of the lease, as the answer says. If that is more than any lease that was asked for, the server's clock has been
+// set back. The excess does not count, because it vanishes when that clock is set right.
 func (a *Acquisition) trustedUntil(sent clock.Instant, remaining time.Duration) clock.Instant {
 	remaining = min(remaining, a.LongestLease())
 	return trust.Until(sent, remaining)
 }
 
-// counted reports whether the number of holds can change: for a named owner, and on a read/write lock, where an
-// anonymous writer may downgrade.
+// counted reports whether the counts of its holds in Redis can change. They can for a named owner, and on a read/write
+// lock, where an anonymous writer may downgrade.
 func (a *Acquisition) counted() bool { return a.Named() || a.Room.Shared }
 
-// passable reports whether one hold may follow another on these terms without a command.
+// passable reports whether its terms let the lock pass from one hold to the next without a command.
 func (a *Acquisition) passable() bool {
 	return !a.Named() && !a.Terms.Fixed && a.Terms.MaxHold == 0 && a.Terms.Rest.For == 0 && !a.Terms.OneToken
 }
@@ -96,8 +96,8 @@ func (a *Acquisition) Doubt() int64 {
 	return a.doubt
 }
 
-// mustRelease records that Redis has granted a request whose grant is given up. GiveUp then sends a release, which also
-// has Redis refuse late copies of the request, until notAfter.
+// mustRelease records that Redis has granted a request whose grant is given up. GiveUp then sends a release, by which
+// Redis also refuses late copies of the request, until notAfter.
 func (a *Acquisition) mustRelease(notAfter int64) {
 	a.keepsDoubt, a.doubt = true, max(a.doubt, notAfter)
 }
@@ -114,7 +114,7 @@ func (a *Acquisition) settled(f *Failure) {
 	}
 }
 
-// NoteWantedMessage takes a message: others wait for what it holds. It may come before the answer that grants the lock.
+// NoteWantedMessage takes the message that others wait. It may come before the answer that grants the lock.
 func (a *Acquisition) NoteWantedMessage(at *Step) {
 	a.wanted, a.news = true, true
 	if a.Held() {
@@ -128,7 +128,7 @@ func (a *Acquisition) isWanted() bool {
 	return a.wanted || run != nil && run.waiting() > 0 || a.carries && !a.Named() && a.Room.next(Flow{}) != nil
 }
 
-// markWanted marks its holds as wanted, each once. A grant that is kept is given back.
+// markWanted marks its holds as wanted, and has the holder of each told once. If the grant is kept, it is given back.
 func (a *Acquisition) markWanted(at *Step) {
 	a.Room.GiveBackKept(at)
 	for _, h := range a.Session.holds.all() {
@@ -139,15 +139,15 @@ func (a *Acquisition) markWanted(at *Step) {
 	}
 }
 
-// noteWanted takes what Redis says in an answer or with a grant: whether others wait for its end. News may be newer.
+// noteWanted takes from an answer or a grant whether others wait for its end. A message (news) may be newer.
 func (a *Acquisition) noteWanted(wanted bool, at *Step) {
 	if a.wanted = wanted || a.news; a.isWanted() {
 		a.markWanted(at)
 	}
 }
 
-// waitedFor takes how many wait in Redis for its end, as the answer to a statement says. Its run is not counted: those
-// that were served are about to leave, and isWanted looks at the others.
+// waitedFor takes how many waiters the answer to a statement has counted. Those of its run do not count here: the
+// served ones are released now, and isWanted looks at the others.
 func (a *Acquisition) waitedFor(waiting int, at *Step) {
 	if run := a.Session.run; run != nil {
 		waiting -= len(run.served) + run.waiting()
@@ -156,8 +156,8 @@ func (a *Acquisition) waitedFor(waiting int, at *Step) {
 	a.noteWanted(waiting > 0, at)
 }
 
-// GiveUp ends an acquisition that no call wants any more. If it was granted, the lock is passed on or released. A place
-// in the queue goes to the next call in line, which takes over the entry if it has the same terms.
+// GiveUp ends an acquisition that no call wants any more. If it was granted, the lock is passed on or released. If it
+// waits in the queue, the next call in line gets its place, and even its entry if that call has the same terms.
 func (a *Acquisition) GiveUp(at *Step) {
 	switch e := a.Entry; {
 	case e != nil && e.Given != nil:
@@ -176,7 +176,7 @@ func (a *Acquisition) GiveUp(at *Step) {
 			a.Room.give(front, Given{Acquisition: a}, at) // it takes over the entry
 			return
 		}
-	case !e.queued && a.doubt == 0: // Redis has nothing of the nonce
+	case !e.queued && a.doubt == 0: // Redis does not know the nonce
 		a.end(at)
 		at.do(Effect{Do: Forget, Of: a})
 		return
@@ -185,7 +185,7 @@ func (a *Acquisition) GiveUp(at *Step) {
 	at.do(Effect{Do: Release, Of: a})
 }
 
-// end removes an acquisition from the room. The driver still knows its nonce.
+// end ends an acquisition and removes it from the room. The caller has its nonce released or forgotten.
 func (a *Acquisition) end(at *Step) {
 	r, place := a.Room, int64(PlaceNew)
 	a.Over = true
@@ -200,7 +200,7 @@ func (a *Acquisition) end(at *Step) {
 	r.handClaim(a, place, at)
 }
 
-// Away reports whether a session waits on a condition, or for the lock after its wait.
+// Away reports whether a session waits on a condition, or for the lock after that.
 func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil && !a.Over }
 
 // flow returns the flow of the calls that it asks for: the anonymous ones, or those of its owner in its mode.
@@ -211,13 +211,13 @@ func (a *Acquisition) flow() Flow {
 	return Flow{a.Name, a.Read}
 }
 
-// idle reports whether it only waits in the queue: it has never held, and no request is in flight that would put it back
-// into the queue.
+// idle reports whether it does nothing but wait in the queue: it has never held, and no request is in flight that would
+// put it back into the queue.
 func (a *Acquisition) idle() bool {
 	return a.Session == nil && a.doubt == 0
 }
 
-// line returns the line behind the acquisition, or nil.
+// line returns the line of the calls for which it asks, or nil if it carries no claim.
 func (a *Acquisition) line() *line {
 	if !a.carries {
 		return nil
@@ -225,7 +225,7 @@ func (a *Acquisition) line() *line {
 	return a.Room.lineOf(a.flow())
 }
 
-// noteSilence records whether Redis answered a request: f is nil if it did. If only the caller has gone, Redis still
+// noteSilence records whether Redis answered a request: f is nil if it did. If only the caller has left, Redis still
 // owes the answer.
 func (a *Acquisition) noteSilence(f *Failure) {
 	if f != nil && f.Left {
@@ -239,7 +239,7 @@ func (a *Acquisition) noteSilence(f *Failure) {
 	}
 }
 
-// A Failure says how a request went unanswered.
+// A Failure says why a request has no answer.
 type Failure struct {
 	Err     error
 	Unknown bool // the script may run, or have run

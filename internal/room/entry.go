@@ -8,34 +8,34 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// Places that a request can ask for. Any other value is a place that it has.
+// Special places that a request can ask for. Any other value is a place in the queue that an entry got earlier.
 const (
-	PlaceNone = -1 // do not queue
+	PlaceNone = -1 // do not queue the request
 	PlaceNew  = 0  // at the end of the queue
 )
 
-// An Entry is an acquisition that waits: Redis has not answered yet, or has queued it.
+// An Entry is an acquisition that waits: Redis has not answered yet, has queued it, or has it wait on a condition.
 type Entry struct {
 	*Acquisition
-	Waiter any    // woken when the wait is over; nil: no call waits
+	Waiter any    // the call to wake when the wait is over; nil: no call waits
 	OneKey bool   // the slot is migrating: requests name only the hash
 	Await  *Await // what it held before it began to wait on a condition; nil: it has not held
 
 	// Only the room writes these.
-	Place  int64        // its place in the queue
-	Wasted int          // grants that had ended when this client heard of them
-	Given  *Acquisition // the acquisition whose grant its call uses, or nil; the entry itself is over then
+	Place  int64        // its place in Redis' queue
+	Wasted int          // how many grants had ended before this client heard of them
+	Given  *Acquisition // set if another session serves its call: the acquisition of that; this entry is over then
 
-	queued     bool
+	queued     bool          // Redis has answered that it waits
 	busy       bool          // a heartbeat is in flight
-	again      bool          // another heartbeat must follow the one in flight
+	again      bool          // it must ask again after the request in flight
 	fails      int32         // retries since the last answer "queued"
-	sent       []stamp       // sending times of the last answered request and those after it
-	one        [1]stamp      // memory for the first of sent
+	sent       []stamp       // sending times of the last request that was answered "queued", and of those after it
+	one        [1]stamp      // memory for the first element of sent
 	queuedOp   int64         // op of the last request that was answered "queued"
 	heartbeat  clock.Instant // when the next heartbeat is due
 	holderEnds clock.Instant // when the holder's lease ends: a heartbeat is due then too
-	silence    silence
+	silence    silence       // whether Redis owes it an answer
 }
 
 // A stamp says when a request was sent.
@@ -44,10 +44,10 @@ type stamp struct {
 	at clock.Instant
 }
 
-// Waits reports whether its acquisition waits by this entry.
+// Waits reports whether its acquisition waits, and waits by this entry.
 func (e *Entry) Waits() bool { return e.Acquisition.Entry == e && !e.Over }
 
-// Silent returns for how long Redis has owed the entry an answer.
+// Silent returns for how long Redis has owed the entry an answer, or 0 if it owes none.
 func (e *Entry) Silent(now clock.Instant) time.Duration {
 	if e.silence.since.IsZero() {
 		return 0
@@ -55,7 +55,7 @@ func (e *Entry) Silent(now clock.Instant) time.Duration {
 	return now.Sub(e.silence.since)
 }
 
-// Block returns how many tokens a grant reserves: one for each hold that may follow within the process.
+// Block returns how many tokens a grant takes: one for its hold, and one for each that may follow within the process.
 func (e *Entry) Block() int {
 	switch {
 	case !e.passable():
@@ -70,7 +70,7 @@ func (e *Entry) Block() int {
 	return 1
 }
 
-// NextRequest makes the next request, which the caller sends at once: it numbers it and notes when it was sent.
+// NextRequest makes the next request: it numbers the request and notes its sending time. The caller sends it at once.
 func (e *Entry) NextRequest(at *Step) Request {
 	e.op++
 	e.news = false
@@ -80,7 +80,7 @@ func (e *Entry) NextRequest(at *Step) Request {
 	}
 	q := Request{e, e.op, at.Now, at.Server + LateAfter.Milliseconds()}
 	e.copies++
-	e.doubt = max(e.doubt, q.NotAfter) // until then a late copy counts
+	e.doubt = max(e.doubt, q.NotAfter) // until then Redis may execute a late copy
 	e.silence.asked(at.Now)
 	if line := e.line(); line != nil {
 		line.silence.asked(at.Now)
@@ -88,7 +88,7 @@ func (e *Entry) NextRequest(at *Step) Request {
 	return q
 }
 
-// sentAt returns when the request was sent, or false if that is not remembered.
+// sentAt returns when the request with this op was sent, or false if that is not remembered.
 func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
 	for _, st := range e.sent {
 		if st.op == op {
@@ -98,17 +98,17 @@ func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
 	return clock.Instant{}, false
 }
 
-// noteWaiting records that the entry waits, in the lock's queue or on a condition, as the answer to the request op says.
-// It sets when to ask Redis next. An answer to an old request changes nothing.
+// noteWaiting records what the answer to the request op says: that the entry waits, in the queue or on a condition. It
+// sets when to ask Redis next. An answer to an old request changes nothing.
 func (e *Entry) noteWaiting(op int64, said *Answer, at *Step) {
 	sent, ok := e.sentAt(op)
 	if !e.Waits() || op < e.queuedOp || !ok {
 		return
 	}
 	e.queued, e.Place, e.queuedOp, e.fails = true, said.Place, op, 0
-	e.Room.needCrowd() // the line keeps what Redis says, for calls that stand in it later
+	e.Room.needCrowd() // so that word finds the line: calls may stand in it later
 	e.Room.word(e.Acquisition, at.Now)
-	for e.sent[0].op < op { // later answers cannot be to these
+	for e.sent[0].op < op { // a grant that names one of these is not believed any more
 		e.sent = e.sent[1:]
 	}
 	beat := trust.Pulse(e.Terms.TTL)
@@ -121,7 +121,7 @@ func (e *Entry) noteWaiting(op int64, said *Answer, at *Step) {
 		e.holderEnds = at.Now.Add(e.Terms.TTL)
 	case said.First:
 		e.holderEnds = at.Now.Add(wait)
-	default: // the head of the queue asks first, the others only if it does not
+	default: // the head asks first; the others ask in case the head is gone
 		e.holderEnds = at.Now.Add(wait + followDelay)
 	}
 	e.schedule(at)
@@ -139,8 +139,8 @@ func (e *Entry) schedule(at *Step) {
 	at.timer(e.Acquisition, due, 0)
 }
 
-// Beat returns the heartbeat of an entry. due is false if a heartbeat is in flight already. It is also false if its
-// session is about to wait on a condition: Redis still has that session as holding, and would answer with a grant.
+// Beat returns the next heartbeat of an entry. due is false if one is in flight, or if the entry is not queued. A
+// session that is about to wait on a condition is not queued: in Redis it still holds, so the answer would be a grant.
 func (e *Entry) Beat(at *Step) (q Request, due bool) {
 	if e.busy || !e.queued {
 		return q, false
@@ -149,13 +149,13 @@ func (e *Entry) Beat(at *Step) (q Request, due bool) {
 	return e.NextRequest(at), true
 }
 
-// Kick makes a waiter ask Redis now, because what it knows may be out of date.
+// Kick makes the entry ask Redis now, because what it knows may be out of date.
 func (e *Entry) Kick(at *Step) {
 	if !e.Waits() {
 		return
 	}
 	if e.busy || !e.queued {
-		e.again = true // the request in flight may have been answered before this
+		e.again = true // Redis may have answered the request in flight before this
 		return
 	}
 	e.heartbeat = at.Now
@@ -163,16 +163,16 @@ func (e *Entry) Kick(at *Step) {
 }
 
 // retry schedules another heartbeat after one that failed, came too late, or brought a grant that had ended. The pause
-// grows up to most.
+// grows from retry to retry, up to most.
 func (e *Entry) retry(most time.Duration, at *Step) {
 	e.fails++
 	e.heartbeat = at.Now.Add(at.Pause(int(e.fails), most))
 	at.timer(e.Acquisition, e.heartbeat, 0)
 }
 
-// Granted takes a grant message, which names a request and grants the rest of its lease. The message is believed once,
-// unless a later request was answered "queued": that proves that the grant is over. wanted: others wait for its end.
-// behind are the acquisitions of this client right behind it in the queue.
+// Granted takes a grant message: Redis has granted the lock for the rest of the lease of the request op. A message is
+// believed once. If a later request was answered "queued", the grant is over, and the entry asks Redis. wanted says
+// that others wait for the end of the grant. behind are this client's acquisitions right behind this one in the queue.
 func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition, at *Step) {
 	a := e.Acquisition
 	sent, known := e.sentAt(op)
@@ -181,15 +181,15 @@ func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition,
 		return
 	}
 	a.Session.handed = true
-	if len(behind) > 0 && a.passable() { // the lock can pass to them without a command
+	if len(behind) > 0 && a.passable() { // the lock can be passed on to them without a command
 		a.Session.run = &run{behind: behind}
 	}
-	a.news = false // it was about an earlier grant
+	a.news = false // an earlier message that others wait was about another grant
 	a.noteWanted(wanted, at)
 }
 
-// grant turns the entry into a session. sent is when the granted request was sent, and acks is how many replicas have
-// acknowledged it. grant returns false if the lease has run out already, for example during a pause of the process.
+// grant turns the entry into a session with the tokens low to high. sent is when the granted request was sent, and acks
+// how many replicas have it. grant returns false if the entry no longer waits, or if the lease has run out.
 func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Duration, acks int, at *Step) bool {
 	until := e.trustedUntil(sent, remaining)
 	if !e.Waits() || at.Now.Reached(until) {
@@ -202,7 +202,7 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	} else {
 		s.renewed = sent
 		s.wake(e.Await, low, at)
-		need = s.Need().N // its holds may ask for more
+		need = s.Need().N // its holds from before the wait may need more
 	}
 	s.trust, s.renewed, s.token, s.left = until, sent, low, uint8(min(high-low, maxPasses))
 	s.unproven = acks < need
@@ -233,7 +233,7 @@ func (e *Entry) finished(at *Step) {
 	}
 }
 
-// Fail ends an entry that will not be granted.
+// Fail ends an entry that will not be granted. Its call returns why.
 func (e *Entry) Fail(why error, at *Step) {
 	if e.Session != nil {
 		e.Session.Lose(why, at)
@@ -245,9 +245,9 @@ func (e *Entry) Fail(why error, at *Step) {
 	at.do(Effect{Do: Forget, Of: e.Acquisition})
 }
 
-// refuse is Fail because of Redis' answer. A late copy of an earlier request could take the lock with no caller left.
-// So Redis is told to end its nonce. Nor has a branch heard in time that it was granted what has ended since: Redis keeps
-// that in the way of others until it hears that the branch knows.
+// refuse is Fail because of Redis' answer. It also sends a release if a late copy of an earlier request could take the
+// lock with no caller left. It does the same if a branch was granted the lock, and that grant has ended with the
+// ancestor's hold: Redis keeps such a session in the way of others until it is released.
 func (e *Entry) refuse(said Answer, at *Step) {
 	e.Fail(&Refusal{said}, at)
 	if e.Session == nil && (e.doubt != 0 || said.Code == Ended && Root(e.Name) != e.Name) {
@@ -256,27 +256,27 @@ func (e *Entry) refuse(said Answer, at *Step) {
 }
 
 const (
-	// maxStamps bounds the sending times that are kept while Redis does not answer. A grant for an older request is not
-	// believed: the entry asks.
+	// maxStamps bounds how many sending times an entry keeps while Redis does not answer. A grant that names an older
+	// request is not believed: the entry asks Redis.
 	maxStamps = 16
-	// LateAfter is how long after it was sent a request may reach Redis and still count.
+	// LateAfter is how long after its sending a request may reach Redis and still be executed.
 	LateAfter = 10 * time.Second
-	// minPoll keeps heartbeats from spinning at a deadline that is just about to pass.
+	// minPoll is the shortest wait for the end of a holder's lease: heartbeats must not spin when it is about to end.
 	minPoll = 5 * time.Millisecond
-	// followDelay is how much later than the head the other waiters ask about a dead holder.
+	// followDelay is how much later than the head the other waiters ask at the end of the holder's lease.
 	followDelay = 100 * time.Millisecond
 )
 
-// An Await is how an entry waits on a condition. A session that waits becomes an entry again, under the same nonce. It
+// An Await describes the wait of a session on a condition. The session becomes an entry again, under the same nonce. It
 // keeps its holds, which are not trusted until it is granted the lock again.
 type Await struct {
-	Op     int64  // of the statement that gave up its holds; all its copies have this op
-	Writes uint32 // the number of holds that it gets back
-	Token  int64  // of these holds before the wait
-	Shaken any    // woken when the server may have lost a signal; nil: no call waits, or it was woken
+	Op     int64  // of the request that gave up its holds, and of all copies of it
+	Writes uint32 // how many write holds it gets back
+	Token  int64  // the token of these holds before the wait
+	Shaken any    // the call to wake when the server may have lost a signal; nil: no call waits, or it was woken
 }
 
-// A Parting is Redis' answer about a session that wants to wait on a condition.
+// A Parting is Redis' answer to the request by which a session begins to wait on a condition.
 type Parting int64
 
 // The partings.
@@ -287,11 +287,11 @@ const (
 	Parted                            // it waits, or has waited in the meantime
 )
 
-// Parted records that the session waits in Redis: heartbeats begin, and its claim goes to the next call in line. doubted: a
-// copy went unanswered, so that is not certain, and it asks at once.
+// Parted records that the session waits in Redis: heartbeats begin, and its claim goes to the next call in line.
+// doubted says that a copy of the request went unanswered, so the wait is uncertain: the entry asks at once.
 func (e *Entry) Parted(doubted bool, at *Step) {
 	if !e.Waits() {
-		return // it holds again
+		return // a message has granted it the lock again
 	}
 	e.Room.handClaim(e.Acquisition, PlaceNew, at)
 	e.noteWaiting(e.Await.Op, &Answer{Code: Awaits}, at)
@@ -300,7 +300,7 @@ func (e *Entry) Parted(doubted bool, at *Step) {
 	}
 }
 
-// Rejoin undoes a Part that Redis has not executed.
+// Rejoin undoes Session.Part, because Redis has not executed the request: the session goes on holding.
 func (e *Entry) Rejoin(at *Step) {
 	s := e.Session
 	if !e.Waits() {
@@ -309,19 +309,19 @@ func (e *Entry) Rejoin(at *Step) {
 	s.Acquisition.Entry = nil
 	s.Room.sessions.add(s)
 	for _, h := range s.holds.all() {
-		h.comeBack() // whatever is in the way there
+		h.comeBack() // even if another lost hold is in the way there
 	}
-	if s.isWanted() { // somebody may have come in the meantime
+	if s.isWanted() { // a waiter may have come in the meantime
 		s.markWanted(at)
 	}
-	s.busy = false // a renewal that was in flight does not count any more
+	s.busy = false // an answer to a renewal that came in the meantime was ignored
 	s.schedule(at)
 	s.Check(at)   // the lease may have ended while it was away
 	s.CatchUp(at) // a hold may have ended in the meantime
 }
 
-// Shake wakes a waiter on a condition when its server may be another one, which may have lost a signal. A wake-up
-// without a signal does no harm.
+// Shake wakes a call that waits on a condition: its server may be another one now, which may have lost a signal. A
+// wake-up without a signal does no harm.
 func (e *Entry) Shake(at *Step) {
 	if e.Await != nil && e.Await.Shaken != nil {
 		at.do(Effect{Do: Wake, Who: e.Await.Shaken})
@@ -337,8 +337,8 @@ const (
 	Late     = -2 // its not-after has passed, or is too far in the future
 	OfKind   = -3 // the name is in use as another kind of lock
 	Awaits   = 4  // it waits on a condition
-	Ended    = -4 // the nonce was given up before
-	QueueKey = -5 // the one-key form needs the queue
+	Ended    = -4 // the nonce has ended, and is never granted again
+	QueueKey = -5 // the one-key form cannot answer: the request must name the queue's key too
 	Upgrade  = -6 // the owner reads, and wants to write
 )
 
@@ -350,9 +350,9 @@ type Request struct {
 	NotAfter int64 // server time (ms) after which Redis ignores it
 }
 
-// Answered takes the answer to a request of a waiting call. acks is how many replicas have acknowledged it. It changes
-// said if the grant has ended already. short means that Redis granted the lock, but too few replicas have acknowledged
-// it, so the grant must be given up.
+// Answered takes the answer to a request of a waiting call. acks is how many replicas have acknowledged it. If the
+// grant has ended already, said.Code becomes Ended. short means that Redis granted the lock, but too few replicas have
+// acknowledged that, so the grant must be given up.
 func (q Request) Answered(said *Answer, acks int, at *Step) (short bool) {
 	e, a := q.Entry, q.Acquisition
 	a.settled(nil)
@@ -370,8 +370,8 @@ func (q Request) Answered(said *Answer, acks int, at *Step) (short bool) {
 	return false
 }
 
-// Unanswered records that a request failed. oneKey: the next request must name only the hash. ran: the script may have
-// run although the call was refused.
+// Unanswered records that a request failed. oneKey says that the next request must name only the hash. ran says that
+// the script may have run although Redis refused the call.
 func (q Request) Unanswered(f Failure, oneKey, ran bool) {
 	if ran {
 		q.keepsDoubt = true
@@ -380,12 +380,12 @@ func (q Request) Unanswered(f Failure, oneKey, ran bool) {
 	q.OneKey = oneKey
 }
 
-// apply takes an answer. acks is how many replicas have acknowledged it.
+// apply carries out what an answer says. acks is how many replicas have acknowledged it.
 func (q Request) apply(said *Answer, acks int, at *Step) {
 	e, a := q.Entry, q.Acquisition
 	switch {
 	case a.Entry != nil && a.Entry != e:
-		// It has held since it asked, and waits on a condition now.
+		// The acquisition has held since this request, and waits on a condition now, by another entry.
 	case said.Code == Held && a.Held():
 		a.Session.extend(q.Sent, a.trustedUntil(q.Sent, said.Remaining), acks)
 		a.noteWanted(said.Wanted, at)
@@ -405,8 +405,8 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 	}
 }
 
-// Missed records that a heartbeat failed. Another one follows: at once if the entry was kicked in the meantime, since
-// the link may be back. ended means that asking again is hopeless, and the entry has ended. fails counts its tries.
+// Missed records that a heartbeat failed. Another one follows: at once if the entry was kicked meanwhile, since the
+// link may be back. If asking again is hopeless, the entry ends, and ended is true. fails counts its retries in a row.
 func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool, fails int) {
 	e := q.Entry
 	e.busy = false
@@ -425,7 +425,7 @@ func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool, fails i
 }
 
 // BeatAnswered takes the answer to a heartbeat. If that is a grant that has ended already, wasted is how many such
-// grants the entry has had, else 0.
+// grants the entry has had. Otherwise it is 0.
 func (q Request) BeatAnswered(said Answer, at *Step) (wasted int) {
 	e := q.Entry
 	e.busy = false
@@ -441,7 +441,7 @@ func (q Request) BeatAnswered(said Answer, at *Step) (wasted int) {
 		if e.Waits() && said.Code != Queued && said.Code != Awaits {
 			e.Wasted++
 			wasted = e.Wasted
-			// The lease ran out before the answer came. The lock was kept from all for nothing, so the pauses grow.
+			// The lease ran out before the answer came: the grant only kept the lock from others. So the pauses grow.
 			e.retry(time.Minute, at)
 		}
 		if e.Waits() && e.again {
@@ -457,15 +457,15 @@ type Answer struct {
 	Low, High int64         // held: the tokens
 	Remaining time.Duration // held: what is left of the lease
 	Wanted    bool          // held: others wait for its end
-	Place     int64         // queued
-	Wait      time.Duration // queued or busy: until the holder's lease ends
+	Place     int64         // queued: its place
+	Wait      time.Duration // queued or taken: until the holder's lease ends
 	First     bool          // queued: at the head
-	Ghost     string        // queued or busy: a session of this client that is in the way
+	Ghost     string        // queued or taken: the nonce of the holding session, if it is of this client
 	Kind      string        // OfKind: the kind in use
-	More      bool          // there was too much to do for one call
+	More      bool          // the queue was too long for one call of the script
 }
 
-// A Refusal is an answer that ended an entry.
+// A Refusal is the error of an entry that was ended by an answer.
 type Refusal struct{ Answer } //nolint:errname // an answer, which ends a call as an error does
 
 func (r *Refusal) Error() string { return "the request is refused" }
@@ -473,7 +473,7 @@ func (r *Refusal) Error() string { return "the request is refused" }
 // A silence records since when Redis has owed an answer. The zero value means that it owes none.
 type silence struct {
 	since clock.Instant // when the first unanswered request was sent
-	last  error         // of the latest that failed; nil: all are in flight
+	last  error         // error of the latest request that failed since; nil: all are in flight
 }
 
 // asked records that a request is sent.
@@ -504,7 +504,7 @@ func (s *silence) trouble(now clock.Instant) Trouble {
 	return Trouble{}
 }
 
-// A Trouble says what is wrong with Redis. The zero value means nothing.
+// A Trouble says what is wrong with Redis. The zero value means that nothing is wrong.
 type Trouble struct {
 	Err    error         // how the latest request failed
 	Silent time.Duration // or for how long it has not answered
@@ -514,5 +514,5 @@ type Trouble struct {
 func (t Trouble) Is() bool { return t != Trouble{} }
 
 // calm is how long a request may be in flight before a wait that ends calls it unanswered. Redis answered the request
-// before it, so it will probably answer this one.
+// before that one, so it will probably answer this one.
 const calm = 100 * time.Millisecond

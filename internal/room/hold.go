@@ -10,7 +10,7 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A Hold is one hold of a session.
+// A Hold is one success of a call such as Lock or Acquire. It shares its session with other holds of its owner.
 type Hold struct {
 	Session  *Session
 	Terms    *Terms
@@ -18,19 +18,19 @@ type Hold struct {
 	Token    int64 // without the owner's digits
 	Acquired clock.Instant
 	Of       any  // the driver's own record of it
-	Wanted   bool // others have waited for its end
+	Wanted   bool // others wait, or have waited, for its end
 	Unlock   bool // ended by the handle's Unlock, not by a Release or the end of a Do
-	Pending  bool // of several that one call takes together: it does not have them all yet
+	Pending  bool // its call takes several locks together, and does not have them all yet
 	Read     bool // shared with other readers
 
-	// Released: its holder has ended it. Lost: it was lost before that; only Session.Check looks at the clock for it.
-	// Only the room writes them.
+	// Released: its holder has ended it, or its call has given it back. Lost: it was lost before that. A loss by the clock
+	// shows only after Session.Check. Only the room writes them.
 	Released, Lost bool
 
-	place place
+	place place // where it is
 	local bool  // nested, and Redis does not know of it
-	why   error // why it was lost, if its session goes on
-	// last is when the last renewal that counts for it may be sent; zero: every renewal counts.
+	why   error // why it was lost; nil: for the reason of its session
+	// last is when the last renewal that counts for the hold may be sent; zero: every renewal counts.
 	last clock.Instant
 }
 
@@ -57,7 +57,7 @@ func (h *Hold) Why() error {
 // End ends a hold for its holder, and returns what the caller must tell Redis. Call Judge first.
 func (h *Hold) End(at *Step) Ending {
 	s, ended := h.Session, h.Released || h.Lost
-	if s.Absent() { // no later call would end it, and Redis is told once the session holds again
+	if s.Absent() { // its Unlock fails, but no later call would end it; Redis is told once the session holds again
 		h.GiveBack(at)
 		return Silent
 	}
@@ -71,7 +71,7 @@ func (h *Hold) End(at *Step) Ending {
 	return s.finish(at)
 }
 
-// Detach ends a hold that is handed over together with its session. It returns false if the session has other holds, or
+// Detach ends a hold here whose session is handed over to a ticket. It returns false if the session has other holds, or
 // is about to have some.
 func (h *Hold) Detach(at *Step) bool {
 	s := h.Session
@@ -79,7 +79,7 @@ func (h *Hold) Detach(at *Step) bool {
 		return false
 	}
 	h.end(at)
-	s.drop(h) // a Wait that has yet to return asks what is left
+	s.drop(h) // a Wait that has not returned yet asks which holds are left
 	s.dismiss(at)
 	s.end(at)
 	return true
@@ -98,7 +98,7 @@ func (h *Hold) GiveBack(at *Step) {
 }
 
 // Downgrade makes a write hold a read hold, and moves it to the handle of the reading side, unless something there bars
-// it. x is the wish by which Redis is told. It returns Unheld if the hold is on the handle no more.
+// it. x is the wish by which Redis is told. Downgrade returns Unheld if the hold has left its handle, or reads already.
 func (h *Hold) Downgrade(to *Handle, x *ledger.Wish, at *Step) Bar {
 	if h.place != onHandle || h.Handle == to {
 		return Unheld
@@ -120,9 +120,9 @@ func (h *Hold) Downgrade(to *Handle, x *ledger.Wish, at *Step) Bar {
 }
 
 // Put puts a hold on its handle, so that its call can return it, or returns what bars it, as Room.Bars does. Once it is
-// there, only its Unlock or its Release takes it off for good. Call Judge first.
+// there, only its Unlock or Release takes it off for good. Call Judge first.
 func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
-	if h.Session.Absent() { // its owner waits on a condition: a later grant does not make this one the older
+	if h.Session.Absent() { // its owner waits on a condition: loseOlder must not take its grant for an ended one
 		return Unheld, nil
 	}
 	if h.loseOlder(at); h.Lost || h.Released {
@@ -136,16 +136,16 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 		return OtherOwner, nil
 	}
 	if h.Handle.add(h); !h.Pending {
-		h.Session.Used++ // in this step: a release that is prepared after it says so
+		h.Session.Used++ // in this step, so that a release after it lets the name rest
 	}
 	return NoBar, nil
 }
 
-// loseOlder loses the older of two grants of an exclusive lock: that of h, and another that the handle has. The older has
-// ended in Redis, and its holder here may not know yet: its Unlock must not end h. Redis may still have it if the
-// server's clock has stepped back, so it is released there too.
+// loseOlder compares the grant of h with another one on its handle, of an exclusive lock, and loses the older one. That
+// has ended in Redis, but its holder here may not know yet, and the holder's Unlock must not end h. If the server's
+// clock has stepped back, Redis may still have the older grant, so it is released there too.
 func (h *Hold) loseOlder(at *Step) {
-	if h.Read || h.Handle.holds.first == nil { // mostly: the handle has no other
+	if h.Read || h.Handle.holds.first == nil { // the usual case: the handle has no other hold
 		return
 	}
 	for _, other := range h.Handle.holds.backward() {
@@ -179,7 +179,7 @@ func (h *Hold) end(at *Step) {
 	h.place, h.Released = unlocked, true
 }
 
-// lose marks a hold as lost. If a caller has it, its Unlock is still to come.
+// lose marks a hold as lost. If its call has returned it, its Unlock is still to come.
 func (h *Hold) lose(at *Step) {
 	h.Lost = true
 	switch h.place {
@@ -191,7 +191,7 @@ func (h *Hold) lose(at *Step) {
 		h.comeBack()
 		h.Handle.wake(at)
 	}
-	if s := h.Session; s.Named() && !h.Read && !h.Terms.OneToken { // a quorum takes a lost primary again by itself
+	if s := h.Session; s.Named() && !h.Read && !h.Terms.OneToken { // OneToken: a quorum itself regains a lost primary
 		s.Room.needCrowd()
 		s.Room.owing.add(h)
 	}
@@ -215,7 +215,7 @@ func (h *Hold) comeBack() {
 	}
 }
 
-// want returns the call that the hold could be of, to ask what bars it from a handle.
+// want returns what a call for this hold would want, to ask what bars the hold from a handle.
 func (h *Hold) want() Want {
 	w := Want{Read: h.Read, Terms: h.Terms, Unlock: h.Unlock}
 	if h.Session.Named() {
@@ -224,10 +224,10 @@ func (h *Hold) want() Want {
 	return w
 }
 
-// Until returns until when the hold is trusted, as things stand.
+// Until returns until when the hold is trusted. A renewal may move that.
 func (h *Hold) Until() clock.Instant { return h.Session.trustEnds(h.Terms.TTL, h.last) }
 
-// start sets which renewals count for the hold.
+// start sets which renewals count for the hold: see last.
 func (h *Hold) start() {
 	switch t := h.Terms; {
 	case t.Fixed:
@@ -250,17 +250,17 @@ func (h *Hold) endedBy() error {
 	return s.expired()
 }
 
-// A Handle is what one handle of a lock has to unlock. Its Unlock may end any hold on it. So a lost hold bars the holds
-// of later grants from an exclusive handle until it is unlocked. And a handle on which several grants hold beside each
-// other takes the holds of one owner only. The zero value is empty.
+// A Handle has the holds of one handle of a lock that are not unlocked. Unlock does not name a hold, so it may end any
+// of them. So a lost hold bars the holds of later grants from an exclusive handle until it is unlocked. And a handle on
+// which several grants can hold together, as with readers, takes the holds of one owner only. The zero value is empty.
 type Handle struct {
-	holds lone[Hold] // in the order in which they came here
+	holds lone[Hold] // in the order in which they were put here
 	*aside
 }
 
-// aside is what few handles need.
+// An aside has the fields that few handles need. It is a struct of its own to save memory.
 type aside struct {
-	away  lone[Hold] // their owner waits on a condition: they are in nobody's way
+	away  lone[Hold] // holds whose owner waits on a condition: they are off the handle for now
 	lost  int        // how many of the holds are lost
 	freed any        // woken when the handle changes: see WhenFreed; nil: no call waits for that
 }
@@ -274,7 +274,7 @@ const (
 	Occupied       // a lost hold of another owner is not unlocked yet
 	OwesUnlock     // its own owner has lost a hold, and has not unlocked it
 	OtherOwner     // the handle has holds of another owner, and its Unlock could not tell them apart
-	Unheld         // the hold is lost, or its owner waits on a condition
+	Unheld         // the hold is lost, has ended, or its owner waits on a condition
 )
 
 // A place says where a hold is.
@@ -287,7 +287,7 @@ const (
 	unlocked // or released, or given back by its call
 )
 
-// bars is Room.Bars, but looks only at what is on the handle.
+// bars is Room.Bars, but looks only at the holds on the handle.
 func (l *Handle) bars(w Want) (Bar, *Hold) {
 	if w.Read {
 		return l.otherOwner(w), nil
@@ -307,8 +307,8 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 	return NoBar, nil
 }
 
-// mistakes reports whether Unlock could take a hold of another owner for h: they have one grant, which the one has entered
-// as a branch of the other. A branch that waits on a condition can come back into h.
+// mistakes reports whether Unlock could take another owner's hold for h: both have one grant, because one owner is a
+// branch of the other. A branch that waits on a condition counts too: it can come back into the grant of h.
 func (l *Handle) mistakes(h *Hold) bool {
 	for _, other := range l.holds.backward() {
 		if other.Unlock {
@@ -325,7 +325,7 @@ func (l *Handle) mistakes(h *Hold) bool {
 	return false
 }
 
-// otherOwner says whether a handle has holds of another owner. On a semaphore only those count that Unlock may end.
+// otherOwner returns OtherOwner if the handle has holds of another owner. Of a semaphore, only holds for Unlock count.
 func (l *Handle) otherOwner(w Want) Bar {
 	for _, h := range l.holds.all() {
 		if w.Terms.Permits.Of > 0 && (!w.Unlock || !h.Unlock) {
@@ -340,11 +340,11 @@ func (l *Handle) otherOwner(w Want) Bar {
 }
 
 // Next returns the hold that Unlock ends, or nil. Holds of Lock and TryLock come before those of Acquire and Do, which
-// their callers end. Among each, a lost hold comes first, else the newest.
+// their callers end. Within each group, a lost hold comes first, else the newest.
 //
-// If several grants hold at once, as with readers, it is the oldest hold instead. A loss of data ends the older grants
-// first, and this client may not know of it yet. So an Unlock by a caller that lost its hold does not end the hold of a
-// caller that came after the loss.
+// If several grants hold together, as with readers, the oldest hold comes first instead of the newest. A loss of data
+// ends the older grants first, and this client may not know of it yet. So an Unlock by a caller that lost its hold does
+// not end the hold of a caller that came after the loss.
 //
 // A hold whose owner waits on a condition is returned only if there is no other. Call Judge first.
 func (l *Handle) Next() (found *Hold) {
@@ -381,7 +381,7 @@ func (l *Handle) Next() (found *Hold) {
 	return found
 }
 
-// nextAway is Next if all holds are away: the newest that Unlock ends, otherwise the newest.
+// nextAway is Next for a handle whose holds are all away. It returns the newest that Unlock ends, else the newest.
 func (l *Handle) nextAway() *Hold {
 	if l.aside == nil {
 		return nil
@@ -413,8 +413,8 @@ func (l *Handle) HeldSince() clock.Instant {
 	return l.holds.first.Acquired
 }
 
-// WhenFreed returns what is woken when the handle changes next. All calls that wait for that share one: who of the first.
-// The handle changes when a hold leaves it, and when one ends or is lost whose owner waits on a condition.
+// WhenFreed returns what is woken when the handle changes next. All waiting calls share it: it is who of the first of
+// them. The handle changes when a hold leaves it, and when a hold that is away ends or is lost.
 func (l *Handle) WhenFreed(who any) any {
 	x := l.more()
 	if x.freed == nil {
@@ -423,7 +423,7 @@ func (l *Handle) WhenFreed(who any) any {
 	return x.freed
 }
 
-// more returns the aside for writing, and makes it if needed.
+// more returns the aside, and makes it if needed.
 func (l *Handle) more() *aside {
 	if l.aside == nil {
 		l.aside = &aside{}
@@ -443,7 +443,6 @@ func (l *Handle) add(h *Hold) {
 	}
 }
 
-// remove takes a hold off the handle.
 func (l *Handle) remove(h *Hold, at *Step) {
 	l.holds.remove(h)
 	if l.aside == nil {
@@ -455,7 +454,6 @@ func (l *Handle) remove(h *Hold, at *Step) {
 	l.wake(at)
 }
 
-// wake wakes the calls that wait for a change of the handle.
 func (l *aside) wake(at *Step) {
 	if l.freed != nil {
 		at.do(Effect{Do: Wake, Who: l.freed})
@@ -519,8 +517,8 @@ func (r Replicas) or(other Replicas) Replicas {
 	return Replicas{max(r.N, other.N), max(r.Timeout, other.Timeout)}
 }
 
-// Within returns how long to wait for the answer to a request for a lease of that length, replicas included. These get a
-// quarter of it at most, which leaves a twelfth for the way: together a third, as without replicas.
+// Within returns how long to wait for the answer to a request for a lease of that length, replicas included. Replicas
+// have a quarter of the lease at most. A twelfth is for the way to Redis: together a third, as without replicas.
 func (r Replicas) Within(lease time.Duration) time.Duration {
 	if r.N == 0 {
 		return trust.Attempt(lease)

@@ -2,32 +2,32 @@ package room
 
 import "github.com/relock-go/relock/internal/clock"
 
-// stickyTokens is how many tokens a grant asks for if it may be kept: each call that gets it needs one. A block ends at
-// the server's clock, in us, so it reaches 10 ms into the past. A server that loses its last grants in a crash is not
-// back sooner than that, so the tokens of its next grants are larger.
+// stickyTokens is how many tokens a grant takes if it may be kept, because each hold needs a token of its own. A block
+// ends at the server's clock, in us, so it reaches 10 ms into the past. A server that loses its last grants in a crash
+// needs longer than that to come back. So the tokens of its next grants are larger than the lost ones.
 const stickyTokens = 10_000
 
-// Keepable reports whether a grant of these tokens may be kept: it has more than any other grant asks for.
+// Keepable reports whether a grant of these tokens may be kept: any other grant has fewer.
 func Keepable(low, high int64) bool { return high-low > maxPasses }
 
-// A kept is a grant that its client may keep after its hold (Terms.Sticky). While it is kept, its session has no hold.
-// A hold is reserved for the next call, under the next token, so what Redis knows is right. It is not renewed, except
-// when late. It is given back when others want the lock, or when its time is over. Only anonymous calls have such
-// grants: nobody can enter them, so nobody else has their tokens.
+// A kept is a grant that its client may keep after its hold (Terms.Sticky). While it is kept, its session has no hold,
+// but one hold is reserved for the next call, under the next token. So what Redis knows stays true. A kept grant is not
+// renewed, unless late is set. It is given back when others want the lock, or when its time is over. Only anonymous
+// calls have such grants: nobody can re-enter those, so nobody else has their tokens.
 type kept struct {
-	of    *Session      // may be over
+	of    *Session      // has the grant; may be over
 	last  int64         // its last token
-	now   bool          // it is kept
-	late  bool          // a call took it after a renewal was due: it is renewed even if it is kept again
+	now   bool          // it is kept at present
+	late  bool          // a call has taken it after a renewal was due: it is renewed, even if it is kept again
 	until clock.Instant // when it is given back, if it is kept
 	timer clock.Instant // when its timer fires, if it was set while the grant was kept; else zero
 }
 
-// live reports whether the grant is kept.
+// live reports whether the grant is kept at present and has not ended.
 func (k *kept) live() bool { return k != nil && k.now && !k.of.Over }
 
 // keep keeps the grant after its hold has ended, for Sticky or less: a third of the lease must be left when it is given
-// back. It does not keep a grant that others want, that has no token left, or whose renewals fail.
+// back. It returns false, and keeps nothing, if others want the grant, it has no token left, or its renewals fail.
 func (k *kept) keep(s *Session, at *Step) bool {
 	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.trustEnds(s.Terms.TTL, clock.Instant{}).Add(-s.Terms.TTL/3))
 	if k.of != s || s.token >= k.last || s.run != nil || s.unproven || s.fails > 0 || at.Closing || s.isWanted() || at.Now.Reached(until) {
@@ -37,7 +37,7 @@ func (k *kept) keep(s *Session, at *Step) bool {
 	s.left = uint8(min(int64(s.left), k.last-s.token))
 	s.reserve()
 	k.now, k.until = true, until
-	// A timer that fires before until sets itself again, so it is left alone: calls that take the lock in quick
+	// A timer that fires too early is set again by fired, so it is left alone: calls that take the lock in quick
 	// succession set no timer.
 	if !k.late && (k.timer.IsZero() || until.Until(k.timer) > 0) {
 		k.schedule(s, at)
@@ -45,7 +45,7 @@ func (k *kept) keep(s *Session, at *Step) bool {
 	return true
 }
 
-// take returns the kept session for a call that may have it. For any other the grant is given back: it asks Redis.
+// take returns the kept session for a call that may have it. For any other it gives the grant back and returns nil.
 func (k *kept) take(w Want, at *Step) *Session {
 	if !k.live() {
 		return nil
@@ -80,7 +80,7 @@ func (k *kept) schedule(s *Session, at *Step) bool {
 	if k.of != s {
 		return false
 	}
-	k.timer = clock.Instant{} // whatever it was set for
+	k.timer = clock.Instant{} // if it is not kept, the caller sets the timer
 	if !k.live() {
 		return false
 	}
@@ -92,7 +92,7 @@ func (k *kept) schedule(s *Session, at *Step) bool {
 	return true
 }
 
-// fired takes the timer of a session. It returns false if a renewal is due.
+// fired handles a timer that was set for the kept grant. It returns false if the caller must look at renewals.
 func (k *kept) fired(s *Session, at *Step) bool {
 	if k == nil || k.of != s {
 		return false

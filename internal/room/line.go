@@ -7,17 +7,17 @@ import (
 )
 
 // Calls of one client wait in a line behind one of them that asks Redis for all: the anonymous calls on a plain lock,
-// and the calls of one named owner in one mode. All calls of the owner re-enter what one of them is granted. Without
-// the line, a thousand calls would be a thousand entries in Redis' queue.
+// and the calls of one named owner in one mode. When an owner's call is granted the lock, the calls in its line
+// re-enter that grant. Without the line, a thousand calls would be a thousand entries in Redis' queue.
 
 // A Flow names the calls of one named owner in one mode. Each mode asks Redis for itself, because an owner that reads
-// is refused when it asks to write. The zero Flow is that of the anonymous calls on a plain lock.
+// is refused when it asks to write. The zero Flow stands for the anonymous calls on a plain lock.
 type Flow struct {
 	Owner string
 	Read  bool
 }
 
-// A line is the calls that stand behind the one call of their flow that asks Redis.
+// A line is the calls that stand behind the call of their flow that asks Redis.
 type line struct {
 	list.List // of *Follower, in order of arrival
 
@@ -27,19 +27,19 @@ type line struct {
 
 func (l *line) push(p *Follower) { p.spot = l.PushBack(p) }
 
-// maxRun is how many acquisitions Redis names with a grant as its run, and how many tokens the grant has for them.
+// maxRun is how many acquisitions Redis names with a grant as its run, and how many tokens a grant takes for them.
 const maxRun = 15
 
-// A run passes a fair lock on within a process. Each call has a place in Redis' queue. With a grant, Redis names the
-// calls of the same client that stand right behind it. Their turn is next whoever else asks, so passing the lock on to
-// them needs no command.
+// A run is for passing a fair lock on within a process. Each call has a place in Redis' queue. With a grant, Redis
+// names the calls of the same client that stand right behind it. Their turn is next whoever else asks, so passing the
+// lock on to them needs no command.
 type run struct {
 	behind []*Acquisition // next in the queue, in order
-	served []*Acquisition // have had the lock; they stay in Redis' queue until the session is renewed or released
+	served []*Acquisition // they have had the lock, and stay in Redis' queue until the session is renewed or released
 }
 
-// retire releases those that were served, each by a request of its own. They send no heartbeats, so their places in the
-// queue end, and nobody here knows when.
+// retire releases the served acquisitions, each by a request of its own. They send no heartbeats, so nobody here would
+// know when their places in the queue end.
 func (r *run) retire(at *Step) {
 	for _, a := range r.served {
 		at.do(Effect{Do: Release, Of: a})
@@ -47,7 +47,7 @@ func (r *run) retire(at *Step) {
 	r.served = nil
 }
 
-// waiting returns how many of those behind still wait.
+// waiting returns how many acquisitions of the run still wait.
 func (r *run) waiting() (n int) {
 	for _, a := range r.behind {
 		if !a.Over {
@@ -60,7 +60,7 @@ func (r *run) waiting() (n int) {
 // A Follower is a call that stands in line.
 type Follower struct {
 	Who   any   // woken when Given is set
-	Given Given // what it got when it left the line
+	Given Given // what it was given when it left the line
 
 	of    Flow
 	terms *Terms
@@ -84,9 +84,9 @@ type Way int
 // The ways.
 const (
 	Alone  Way = iota // it asks Redis for itself
-	First             // it asks Redis for itself and all that stand behind it: it carries the flow's claim
+	First             // it carries the flow's claim: it asks Redis for itself and for all that stand behind it
 	Behind            // it stands in line
-	Retake            // its client has kept the grant of an earlier call
+	Retake            // it gets the grant that its client has kept (Terms.Sticky)
 )
 
 // A Want is a call that wants the lock.

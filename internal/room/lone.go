@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A lone is a list that mostly has one element or none. Every held lock has several such lists, and with one element
-// they allocate nothing. The zero value is empty. The order is that of adding. Remove none during all or backward.
+// A lone is a list that mostly has one element or none, in the order of adding. Every held lock has several such lists,
+// and with one element they allocate nothing. The zero value is empty. Remove no element during all or backward.
 type lone[E any] struct {
 	first *E
 	rest  *[]*E // kept when empty: an owner that nests once does it again
@@ -47,7 +47,7 @@ func (l *lone[E]) all() iter.Seq2[int, *E] {
 	}
 }
 
-// backward is all from the newest to the oldest.
+// backward is all in reverse: from the newest to the oldest.
 func (l *lone[E]) backward() iter.Seq2[int, *E] {
 	return func(yield func(int, *E) bool) {
 		for i := l.len() - 1; i >= 0; i-- {
@@ -69,8 +69,8 @@ func (l *lone[E]) add(e *E) {
 	*l.rest = append(*l.rest, e)
 }
 
-// remove reports whether e was there. It searches from both ends, because mostly the newest or the oldest is removed,
-// and a list may have thousands.
+// remove removes e, and reports whether it was there. It searches from both ends, because mostly the newest or the
+// oldest is removed, and a list may have thousands.
 func (l *lone[E]) remove(e *E) bool {
 	n := l.len()
 	i, j := 0, n-1

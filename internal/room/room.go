@@ -1,7 +1,7 @@
 // Package room decides everything about one lock in one client: who holds and who waits here, what Redis must be told
 // next, and until when a hold is trusted. It only decides: a Room has no clock, mutex, goroutine, context or
-// connection. Each input comes with a [Step], which says when it happens. The room leaves in the step what must be
-// done, as [Effect]s, and its driver does it.
+// connection. Each event comes with a [Step], which has its time. The room adds to the step what must be done, as
+// [Effect]s, and its driver, the keeper of package relock, carries them out.
 //
 //	        Want ──► Follower (stands in line)
 //	         │         │ gets a Given
@@ -20,37 +20,37 @@ import (
 )
 
 const (
-	// A free lock is passed on within the process so often and for so long at most. Then it is the turn of Redis' queue.
+	// maxPasses and maxPassTime bound how often and how long a grant is passed on before Redis' queue gets its turn.
 	maxPasses   = 128
 	maxPassTime = 10 * time.Millisecond
 )
 
 // A Room is the state of one lock in one client. Anonymous calls on a plain lock, and calls of one named owner in one
-// mode, form a flow: one of them carries the flow's claim and asks Redis, and the others stand in line behind it. The
-// zero value is empty.
+// mode, form a flow. One call of a flow carries the claim, the right to ask Redis, and the others stand in line behind
+// it. The zero value is empty.
 type Room struct {
-	Plain  bool // a plain lock: anonymous calls stand in line
-	Runs   bool // a fair lock: entries next to each other in the queue share a grant
-	Shared bool // a read/write lock: an anonymous writer may become a reader
+	Plain  bool // a plain lock, whose anonymous calls stand in line
+	Runs   bool // a fair lock: entries next to each other in the queue may share a grant (see run)
+	Shared bool // a read/write lock: an anonymous writer may become a reader (Hold.Downgrade)
 
-	claimed  bool          // an anonymous call carries the claim: it waits in Redis or holds
-	passes   uint8         // how often the lock was passed on since the grant
-	since    clock.Instant // the grant
-	sessions lone[Session] // those that hold
-	kept     *kept         // nil until a grant may be kept
+	claimed  bool          // an anonymous call carries the claim: its acquisition waits in Redis or holds
+	passes   uint8         // how often the latest grant of the anonymous flow was passed on
+	since    clock.Instant // when the client learned of that grant
+	sessions lone[Session] // the sessions that hold now
+	kept     *kept         // the latest grant that may be kept (Terms.Sticky); nil: none yet
 	*crowd                 // nil until a call names an owner or finds the lock taken, or several sessions hold
 }
 
-// crowd is what few rooms need.
+// A crowd has the fields that few rooms need. It is a struct of its own to save memory.
 type crowd struct {
-	line  line           // of anonymous calls
-	flows map[Flow]*line // of named owners: one for each flow whose claim is carried
-	beat  clock.Instant  // when the room's heartbeats are due, as last set
-	owing lone[Hold]     // lost exclusive holds of named owners that are not unlocked
-	sure  clock.Instant  // until then no hold on a handle ends by itself; zero: not known
+	line  line           // the line of the anonymous calls
+	flows map[Flow]*line // the lines of named owners: one for each flow whose claim is carried
+	beat  clock.Instant  // when the next heartbeats of the room are due together: see align
+	owing lone[Hold]     // lost exclusive holds of named owners that still need their Unlock
+	sure  clock.Instant  // no hold on a handle ends by the clock before this; zero: not known (see Judge)
 }
 
-// Enter makes the entry of a new acquisition. carries: it carries the claim of its flow.
+// Enter makes the entry of a new acquisition. carries says whether the acquisition carries the claim of its flow.
 func (r *Room) Enter(a *Acquisition, carries bool) *Entry {
 	a.Room, a.carries = r, carries
 	e := &Entry{Acquisition: a}
@@ -59,15 +59,14 @@ func (r *Room) Enter(a *Acquisition, carries bool) *Entry {
 	return e
 }
 
-// needCrowd makes the crowd, which most rooms never need.
 func (r *Room) needCrowd() {
 	if r.crowd == nil {
 		r.crowd = &crowd{}
 	}
 }
 
-// align returns when to send a heartbeat that is due at the given instant. If other heartbeats of the room are due
-// earlier, by slack at most, it is sent with them, so that many waiters cost few commands.
+// align returns when to send a heartbeat: at due, or with earlier heartbeats of the room that come no more than slack
+// before due. Sending them together saves commands.
 func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant {
 	r.needCrowd()
 	if early := r.beat.Until(due); early < 0 || early > slack || now.Reached(r.beat) {
@@ -76,8 +75,8 @@ func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant 
 	return r.beat
 }
 
-// Judge ends what has ended by the clock, as Session.Check does, for all sessions. There may be thousands, as with
-// readers. So if there are several, it looks at them only when a hold could have ended since it last looked.
+// Judge runs Session.Check for all sessions: it ends what has ended by the clock. There may be thousands of sessions,
+// for example of readers. So if there are several, it does nothing before the instant at which the next hold could end.
 func (r *Room) Judge(at *Step) {
 	if r.sessions.len() < 2 {
 		if s := r.sessions.first; s != nil {
@@ -92,23 +91,24 @@ func (r *Room) Judge(at *Step) {
 	for i := 0; i < r.sessions.len(); {
 		s := r.sessions.at(i)
 		if s.Check(at); s.Over {
-			continue // it is not in the list any more
+			continue // Check has removed it from the list, so the next one is at i
 		}
 		if end := s.firstEnd(); r.sure.IsZero() {
 			r.sure = end
 		} else {
-			r.sure = clock.Min(r.sure, end) // by each of the two clocks, which a suspension moves apart
+			r.sure = clock.Min(r.sure, end) // on each of the two clocks of an Instant
 		}
 		i++
 	}
 }
 
-// Bars returns what keeps a call from the handle: a lost hold of its named owner on any handle, or holds on this one
-// that Unlock could not tell from the call's. With OwesUnlock it also returns the lost hold. Call Judge first.
+// Bars returns why the call w may not put a hold on the handle l, or NoBar. Either a lost hold of the call's named
+// owner, on any handle, still needs its Unlock. Or l has holds that Unlock could take for the call's. With OwesUnlock,
+// Bars also returns the lost hold. Call Judge first.
 func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
 	if w.Owner != "" && r.crowd != nil && r.owing.first != nil {
-		// A branch relies on what its ancestors hold, so theirs count too. Otherwise a nested call would get a new grant,
-		// and nobody would notice that others may have held the lock in between.
+		// A branch relies on what its ancestors hold, so lost holds of ancestors count too. Otherwise a nested call would get
+		// a new grant, and nobody would notice that others may have held the lock in between.
 		for _, name := range Lineage(w.Owner) {
 			for _, h := range r.owing.all() {
 				if h.Session.Name == name {
@@ -135,11 +135,11 @@ func (r *Room) Empty() bool {
 	return r.sessions.len() == 0 && !r.claimed && (r.crowd == nil || r.line.Len() == 0 && len(r.flows) == 0 && r.owing.len() == 0)
 }
 
-// GiveBackKept releases the grant that is kept after its last hold (Terms.Sticky), if there is one.
+// GiveBackKept releases the kept grant (Terms.Sticky), if there is one.
 func (r *Room) GiveBackKept(at *Step) { r.kept.giveBack(at) }
 
-// Want decides how a call for the lock goes on, and notes that: it takes the claim or stands in line.
-// Behind comes with a Follower, and Retake with a Session. A named owner that holds has joined before: see HeldBy.
+// Want decides how the call w goes on, and notes that: w takes the claim, joins the line or takes the kept grant.
+// Behind comes with a Follower, and Retake with a session. Ask HeldBy first: an owner that holds joins its session.
 func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	if r.kept != nil {
 		if s := r.kept.take(w, at); s != nil {
@@ -167,7 +167,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	return Behind, p, nil
 }
 
-// follow is Want for a named owner: another of its calls may ask already.
+// follow is Want for a named owner: if another call of the owner in this mode asks Redis, this call stands in line.
 func (r *Room) follow(w Want) (Way, *Follower, *Session) {
 	of := Flow{w.Owner, w.Read}
 	r.needCrowd()
@@ -184,8 +184,8 @@ func (r *Room) follow(w Want) (Way, *Follower, *Session) {
 	return Behind, p, nil
 }
 
-// HeldBy returns a session of a named owner that a hold of the call's mode can join, or nil. An owner that only reads
-// and wants to write gets nil: Redis decides about that. Call Judge first.
+// HeldBy returns a session of the call's owner that a hold in the call's mode can join, or nil. If the owner only reads
+// and the call wants to write, it returns nil: Redis decides about that. Call Judge first.
 func (r *Room) HeldBy(w Want) *Session {
 	for _, s := range r.sessions.all() {
 		if s.Name == w.Owner && !s.Absent() && (w.Read || s.Ledger.Meant.Writes > 0) {
@@ -195,7 +195,7 @@ func (r *Room) HeldBy(w Want) *Session {
 	return nil
 }
 
-// lineOf returns the line of a flow, or nil if there is none. Then no call stands in it.
+// lineOf returns the line of a flow. It returns nil only if no call of the flow stands in line.
 func (r *Room) lineOf(of Flow) *line {
 	if r.crowd == nil {
 		return nil
@@ -206,7 +206,7 @@ func (r *Room) lineOf(of Flow) *line {
 	return r.flows[of]
 }
 
-// next returns the first call in line, or nil.
+// next returns the first call in the line of a flow, or nil.
 func (r *Room) next(of Flow) *Follower {
 	if line := r.lineOf(of); line != nil && line.Len() > 0 {
 		return line.Front().Value.(*Follower)
@@ -214,15 +214,15 @@ func (r *Room) next(of Flow) *Follower {
 	return nil
 }
 
-// give takes a call out of the line and gives it what it waited for.
+// give takes a call out of its line, gives it what it waited for, and wakes it.
 func (r *Room) give(p *Follower, what Given, at *Step) {
 	r.lineOf(p.of).Remove(p.spot)
 	p.spot, p.Given = nil, what
 	at.do(Effect{Do: Wake, Who: p.Who})
 }
 
-// handClaim gives the claim of an acquisition to the next call in line, because the acquisition has ended or waits on a
-// condition. place is the place in the queue that the next call asks for.
+// handClaim gives the claim, if the acquisition carries it, to the next call in line: the acquisition has ended, or
+// waits on a condition. place is the place in the queue that the next call asks for.
 func (r *Room) handClaim(a *Acquisition, place int64, at *Step) {
 	if a.carries {
 		a.carries = false
@@ -230,8 +230,8 @@ func (r *Room) handClaim(a *Acquisition, place int64, at *Step) {
 	}
 }
 
-// passClaim gives the claim, with a place to ask for, to the next call in line. If there is none, it frees the claim:
-// the next call carries it, unless it can join a session.
+// passClaim gives the claim, with a place to ask for, to the next call in line. If no call stands in line, the claim is
+// free for the next call that must ask Redis.
 func (r *Room) passClaim(of Flow, place int64, at *Step) {
 	switch front := r.next(of); {
 	case front != nil:
@@ -244,8 +244,8 @@ func (r *Room) passClaim(of Flow, place int64, at *Step) {
 	}
 }
 
-// passToLine gives the lock to the next call in line, if that has the same terms and the lease is fresh, and reports
-// whether it did. Number and time of these passes are bounded for each grant, so that Redis' queue gets its turn.
+// passToLine gives the lock to the next anonymous call in line, and reports whether it did. That call must have the
+// same terms, and the lease must be fresh. maxPasses and maxPassTime bound this, so that Redis' queue gets its turn.
 func (r *Room) passToLine(s *Session, at *Step) bool {
 	front := r.next(Flow{})
 	if front == nil || !s.carries || *front.terms != *s.Terms || !s.canPass(at) ||
@@ -260,8 +260,8 @@ func (r *Room) passToLine(s *Session, at *Step) bool {
 	return true
 }
 
-// Leave takes a call out of the line because its wait has ended. If it was given something at the same moment, that
-// goes to the next call.
+// Leave takes a call out of its line because its wait has ended. If the call was given something just before, the next
+// call gets that, or it is given up.
 func (r *Room) Leave(p *Follower, at *Step) {
 	switch {
 	case p.spot != nil:
@@ -274,8 +274,8 @@ func (r *Room) Leave(p *Follower, at *Step) {
 	}
 }
 
-// admit reserves a hold for each call in line behind a session that was just granted. The session then lasts until each
-// has had its turn, so no call loses the place in the queue for which it has waited.
+// admit lets all calls in line behind a session that was just granted join it, and reserves a hold for each. The
+// session lasts until each call has made its hold, so none loses the place for which it has waited.
 func (r *Room) admit(s *Session, at *Step) {
 	of := s.flow()
 	for line := r.flows[of]; line.Len() > 0; {
@@ -286,8 +286,8 @@ func (r *Room) admit(s *Session, at *Step) {
 	s.carries = false
 }
 
-// passToRun gives a fair lock to the next acquisition of the session's run, if the lease is fresh. If it does not, that
-// acquisition is at the head of Redis' queue when the session is released.
+// passToRun gives a fair lock to the next acquisition of the session's run, and reports whether it did. The lease must
+// be fresh. Otherwise that acquisition is at the head of Redis' queue when the session is released.
 func (r *Room) passToRun(s *Session, at *Step) bool {
 	if !s.canPass(at) {
 		return false
@@ -296,8 +296,8 @@ func (r *Room) passToRun(s *Session, at *Step) bool {
 		a := s.run.behind[0]
 		s.run.behind = s.run.behind[1:]
 		switch {
-		case a.Over: // its call has gone, and Redis is told separately
-		case !a.idle() || *a.Terms != *s.Terms: // Redis decides about it, so that the order stays
+		case a.Over: // its call has ended, and it leaves Redis' queue separately
+		case !a.idle() || *a.Terms != *s.Terms: // the run ends, and Redis grants the lock in the order of its queue
 			s.run.behind = nil
 		default:
 			s.serve(a, at)
@@ -307,25 +307,26 @@ func (r *Room) passToRun(s *Session, at *Step) bool {
 	return false
 }
 
-// word records for the line behind a that the lock is taken: Redis has told the call in front, or a hold of a shows it.
-// The calls in line have not asked Redis. If their wait ends, this is how they know that it was taken.
+// word records for the line behind a that the lock is taken: Redis has said so to a, or a holds it. The calls in line
+// have not asked Redis. If their wait ends, they know only from this that the lock was taken.
 func (r *Room) word(a *Acquisition, now clock.Instant) {
 	if line := a.line(); line != nil {
 		line.said = now
 	}
 }
 
-// noWord forgets what a line knows of the lock and of Redis' silence, because it is out of date.
+// noWord forgets what a line knows of the lock and of Redis' silence, because both are out of date.
 func (r *Room) noWord(of Flow) {
 	if line := r.lineOf(of); line != nil {
 		line.said, line.silence = clock.Instant{}, silence{}
 	}
 }
 
-// Hears returns what a call that waits since began knows: whether the lock is taken, and what is wrong with Redis, if
-// anything is. a is the acquisition by which the call asks, or nil if it stands in line. A call of a flow knows that
-// the lock is taken if a hold of the flow shows it, or if Redis said so to the call in front: after began, or before
-// that and without owing an answer now. For any other call taken is false: only its own answers tell it.
+// Hears returns what the call w, which has waited since began, knows: whether the lock is taken, and what is wrong with
+// Redis. a is the acquisition by which the call asks, or nil if it stands in line. If a carries no claim, the call asks
+// for itself alone: then taken is false, because only Redis' own answers to the call say that. Otherwise the lock is
+// taken if the acquisition with the flow's claim holds it, or if Redis said so to the call in front. While Redis is in
+// trouble, only an answer since began counts.
 func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bool, t Trouble) {
 	if a != nil && !a.carries {
 		if a.Entry != nil {
@@ -354,33 +355,33 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 type Step struct {
 	Now     clock.Instant
 	Server  int64 // estimate of the server's clock in ms; set if a request may be made
-	Closing bool  // the client is shutting down: the lock is not passed on
-	// Pause returns how long to wait after so many failures, at most most: transport.BackoffUpTo.
+	Closing bool  // the client is shutting down: no grant is passed on or kept
+	// Pause returns how long to wait after that many failures, and never more than most: transport.BackoffUpTo.
 	Pause func(fails int, most time.Duration) time.Duration
 
-	n    int       // how many of some are set
-	some [2]Effect // the first effects; mostly there are no more
-	more []Effect
+	n    int       // how many elements of some are set
+	some [2]Effect // the first effects, in the step itself because most steps have no more
+	more []Effect  // the other effects
 }
 
-// A Deed says what an effect wants done.
+// A Deed says what the driver must do for an effect.
 type Deed uint8
 
-// The deeds. The driver (keeper.endUntold) does Timer, Forget, Lose, TellWanted and Paid in order, before the next event
-// in the room: done late, a timer would undo a newer one. It does the others after that, in any order.
+// The deeds. The driver (keeper.endUntold) does Timer, Forget, Lose, TellWanted and Paid in order, and before the next
+// step of the room: otherwise a late timer would undo a newer one. Then it does the others, in any order.
 const (
-	Timer      Deed = iota + 1 // Of is due at At, or up to Grain earlier; a zero At stops its timer
-	Forget                     // forget Of's nonce
-	Lose                       // Hold is lost
-	TellWanted                 // others wait for the end of Hold
-	Paid                       // the holder of a lost Hold has ended it
+	Timer      Deed = iota + 1 // set the timer of Of to At, or up to Grain earlier; a zero At stops it
+	Forget                     // make the client forget the nonce of Of
+	Lose                       // end the contexts of the lost Hold, and tell its holder
+	TellWanted                 // tell the holder of Hold that others wait for its end
+	Paid                       // stop keeping the room in use for the lost Hold, which its holder has ended
 	Wake                       // wake the call that waits on Who
 	Release                    // release Of in Redis, whether it waits or holds there
-	Tell                       // tell Redis what Of's session needs
-	Disown                     // release Nonce unless a call has it: the answer to a request sent at At named it
+	Tell                       // tell Redis in the background what the session of Of holds
+	Disown                     // release Nonce, which the answer to a request sent at At named, unless a call here has it
 )
 
-// An Effect is something that the driver must do.
+// An Effect is something that the driver must do. Its deed says which of the other fields it uses.
 type Effect struct {
 	Do    Deed
 	Of    *Acquisition
@@ -400,7 +401,7 @@ func (at *Step) do(e Effect) {
 	at.more = append(at.more, e)
 }
 
-// timer makes an acquisition due at that time only.
+// timer sets the timer of an acquisition. It replaces what the step has set for the same acquisition before.
 func (at *Step) timer(a *Acquisition, due clock.Instant, grain time.Duration) {
 	for i := range at.n {
 		if e := &at.some[i]; e.Do == Timer && e.Of == a {
@@ -411,7 +412,7 @@ func (at *Step) timer(a *Acquisition, due clock.Instant, grain time.Duration) {
 	at.do(Effect{Do: Timer, Of: a, At: due, Grain: grain})
 }
 
-// Effect returns the effect i, or nil if there are no more. They are in the order in which they were added. An iterator
+// Effect returns effect number i, in the order in which they were added, or nil after the last one. An iterator instead
 // would put each step on the heap.
 func (at *Step) Effect(i int) *Effect {
 	switch {

@@ -12,40 +12,40 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// A Session is an acquisition from its grant to the last unlock of the holds that share it.
+// A Session is an acquisition that holds: from its grant to the last unlock of the holds that share it.
 type Session struct {
 	*Acquisition
 
 	busy bool // a renewal is in flight
-	// several: other sessions hold beside it, so its statements must name the queue.
+	// several: other sessions hold the lock too, so its statements must name the queue.
 	several bool
-	handed  bool // granted for the rest of the entry's lease, as by a message
-	// unproven: too few replicas have acknowledged it. No hold may be made of it, and it is not passed on.
+	handed  bool // granted for only the rest of the entry's lease, as by a message
+	// unproven: too few replicas have acknowledged the grant. No hold may be made of it, and it is not passed on.
 	unproven bool
 	waking   bool  // it holds again after a wait on a condition, and its call has not returned yet
-	left     uint8 // tokens left of the block, for holds that are passed on within the process
+	left     uint8 // tokens left of its block, for holds to which the lock is passed on within the process
 	fails    uint8 // renewals that failed since the last that worked
-	Used     int32 // holds that calls have had: the name rests only if there is one
-	longest  int32 // longest lease that was asked for, in ms: Redis may keep it so long
+	Used     int32 // holds that were returned to calls and count: the name rests only if there is one
+	longest  int32 // longest lease that a statement has asked for, in ms: Redis may keep it that long
 
 	trust   clock.Instant // until when nobody else can hold
-	renewed clock.Instant // when the latest request that Redis answered with a lease was sent
+	renewed clock.Instant // sending time of the latest request that Redis answered with a lease
 	token   int64         // of the next hold
-	holds   lone[Hold]    // not unlocked yet
-	Ledger  ledger.Ledger // what Redis knows of the holds, and must know
-	shares  lone[share]   // the holds by their terms, if their number can change
-	run     *run          // nil: no acquisition in the queue shares the grant
-	since   int64         // op of the statement by which it last gave up its holds to wait on a condition
+	holds   lone[Hold]    // those that are not unlocked yet
+	Ledger  ledger.Ledger // what Redis knows of the holds, and what it must know
+	shares  lone[share]   // the holds by their terms; empty if their number cannot change
+	run     *run          // the acquisitions in the queue that share the grant; nil: none
+	since   int64         // op of the request by which it last began to wait on a condition
 }
 
-// expired is ErrExpired with the reason of the latest renewal that extended nothing: too few replicas had it.
+// expired is ErrExpired if the latest renewal extended no trust, because too few replicas had it. why is its error.
 type expired struct{ why error }
 
 func (e *expired) Error() string { return ErrExpired.Error() + ": " + e.why.Error() }
 
 func (e *expired) Unwrap() []error { return []error{loss.Replicas, ErrExpired, e.why} }
 
-// Until returns until when nobody else can hold, as things stand. Its holds may end before that.
+// Until returns until when nobody else can hold. A renewal moves that. Holds of the session may end earlier.
 func (s *Session) Until() clock.Instant { return s.trust }
 
 // Newest returns its newest hold, or nil.
@@ -55,10 +55,10 @@ func (s *Session) Newest() *Hold { return s.holds.last() }
 func (s *Session) Live() int { return s.holds.len() }
 
 // ToConfirm reports whether Redis must be told before a hold may be made, for one of these reasons:
-//   - a fixed lease must be whole, and a grant by message, or one that an answer repeats, gives only the rest of one
-//   - replicas have not acknowledged what a message or a heartbeat said
-//   - a hold that waited on a condition has another lease than the one that was granted again, which may be older than
-//     a shorter lease, and is not whole for a fixed one
+//   - A fixed lease must be whole, but a grant by message, or a repeated answer, gives only the rest of a lease.
+//   - Too few replicas have acknowledged the grant, because a message or a heartbeat brought it.
+//   - After a wait on a condition, a hold has another TTL than the new grant, or a fixed lease. What is left of the
+//     grant may be too little for such a hold.
 func (s *Session) ToConfirm() bool {
 	if s.Terms.Fixed && s.handed || s.unproven && !s.Over {
 		return true
@@ -68,7 +68,7 @@ func (s *Session) ToConfirm() bool {
 	return s.waking && other
 }
 
-// Confirmation returns the wish by which Redis is told what ToConfirm asks for.
+// Confirmation returns the wish for the statement that ToConfirm asks for.
 func (s *Session) Confirmation() *ledger.Wish {
 	x := s.Terms.Wish()
 	s.parts(func(p part) { x.Lease = max(x.Lease, p.terms.TTL) }) // the longest of its holds
@@ -76,7 +76,7 @@ func (s *Session) Confirmation() *ledger.Wish {
 	return x
 }
 
-// Need returns how many replicas must acknowledge a statement before it extends trust: what the strictest hold asks.
+// Need returns how many replicas must acknowledge a statement before it extends trust: as the strictest hold asks.
 func (s *Session) Need() Replicas {
 	need := s.Terms.Replicas
 	n, timeout := s.Ledger.Strictest()
@@ -85,11 +85,11 @@ func (s *Session) Need() Replicas {
 	return need
 }
 
-// Absent reports whether its holds are not trusted although nothing is lost: it waits on a condition, or the call that
-// waited has not returned yet.
+// Absent reports whether its holds are not trusted although they are not lost: it waits on a condition, or the call
+// that waited has not returned yet.
 func (s *Session) Absent() bool { return !s.Over && (s.waking || s.Entry != nil) }
 
-// Served returns the acquisitions that end in Redis with the session's release.
+// Served returns the acquisitions of its run that have had the lock: they end in Redis with the session's release.
 func (s *Session) Served() []*Acquisition {
 	if s == nil || s.run == nil {
 		return nil
@@ -97,17 +97,17 @@ func (s *Session) Served() []*Acquisition {
 	return s.run.served
 }
 
-// First makes the hold that was reserved for the call that waited.
+// First makes h a hold of the session, in place of the one that was reserved for the call.
 func (s *Session) First(h *Hold, at *Step) {
 	s.unreserve()
 	s.Hold(h, at)
 }
 
-// Hold makes a hold of the session. The caller has set its terms and whether it reads.
+// Hold makes h a hold of the session. The caller has set the terms and the mode of h.
 func (s *Session) Hold(h *Hold, at *Step) {
 	h.Session, h.Token, h.Acquired, h.Wanted = s, s.token, at.Now, s.isWanted()
 	if s.busy && h.Terms.TTL < s.shortest(at.Now) {
-		s.busy = false // the renewal in flight may be waited for longer than this lease lasts: another one may go
+		s.busy = false // the renewal in flight may take longer than this lease lasts, so another may be sent
 	}
 	h.start()
 	s.holds.add(h)
@@ -144,7 +144,7 @@ func (s *Session) drop(h *Hold) {
 	}
 }
 
-// share returns the share that counts holds of these terms, or nil. A statement looks at shares, not at each hold.
+// share returns the share that counts holds with the terms of h, or nil. A statement looks at shares, not at each hold.
 func (s *Session) share(h *Hold) *share {
 	for _, of := range s.shares.all() {
 		if of.terms == h.Terms || *of.terms == *h.Terms {
@@ -154,13 +154,13 @@ func (s *Session) share(h *Hold) *share {
 	return nil
 }
 
-// reserve counts a hold that a call is about to make, so that the session does not end before. unreserve undoes that.
+// reserve counts a hold that a call is about to make, so that the session does not end first. unreserve undoes that.
 func (s *Session) reserve() { s.Ledger.Reserved = s.Ledger.Reserved.And(ledger.One(s.Read)) }
 
 func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledger.One(s.Read)) }
 
-// extend moves trust to until, which follows from the answer to a request sent at sent. Trust never moves back,
-// because an older answer may arrive later. If too few replicas have acknowledged the request, nothing changes.
+// extend moves trust to until, which follows from the answer to a request sent at sent. Trust never moves back, because
+// an older answer may arrive later. If too few replicas have acknowledged the request, nothing changes.
 func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
 	if s.Over || s.Away() || acks < s.Need().N {
 		return false
@@ -171,8 +171,8 @@ func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
 	return true
 }
 
-// Check judges the session and its holds by the clock. It comes before every answer about them, because the timer that
-// should have ended them may be late.
+// Check loses the session, or single holds of it, when their trust has ended by the clock. It comes before every answer
+// about them, because the timer may be late.
 func (s *Session) Check(at *Step) {
 	switch {
 	case s.Over || s.Away():
@@ -188,7 +188,7 @@ func (s *Session) Check(at *Step) {
 	}
 }
 
-// expired returns why a session is lost that was not renewed in time.
+// expired returns the reason for the loss of a session that was not renewed in time.
 func (s *Session) expired() error {
 	if s.why != nil {
 		return &expired{s.why}
@@ -196,7 +196,7 @@ func (s *Session) expired() error {
 	return ErrExpired
 }
 
-// shed loses the holds whose own time is over. The others go on: the timer is due by then, and Due sets the next one.
+// shed loses the holds whose own time is over. The others go on: the timer is due by now, and Due sets the next one.
 func (s *Session) shed(at *Step) {
 	var over []*Hold
 	for _, h := range s.holds.all() {
@@ -212,7 +212,7 @@ func (s *Session) shed(at *Step) {
 	s.CatchUp(at)
 }
 
-// schedule sets the session's timer: to the next renewal, or to the end of a hold.
+// schedule sets the session's timer: to the next renewal, or to the end of a hold if that is earlier.
 func (s *Session) schedule(at *Step) {
 	if s.Over || s.Away() {
 		return
@@ -257,7 +257,7 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several, renewal: true}, true
 }
 
-// pause counts a failed renewal, and returns how long to wait after it.
+// pause counts a failed renewal, and returns how long to wait before the next one.
 func (s *Session) pause(at *Step) time.Duration {
 	if s.fails < math.MaxUint8 {
 		s.fails++
@@ -265,7 +265,7 @@ func (s *Session) pause(at *Step) time.Duration {
 	return at.Pause(int(s.fails), trust.Attempt(s.shortest(at.Now)))
 }
 
-// retryAt schedules another renewal after one that failed: then, or at the end of the first hold if that comes earlier.
+// retryAt schedules another renewal after one that failed: at soon, or when the first hold ends if that is earlier.
 func (s *Session) retryAt(soon clock.Instant, at *Step) {
 	if end := s.firstEnd(); soon.Reached(end) {
 		soon = end
@@ -312,8 +312,8 @@ func (s *Session) statement(at *Step) *Statement {
 	return st
 }
 
-// CatchUp tells Redis, in the background, what no call will tell it. Earlier statements may have arrived or may still
-// arrive; a later one overrides them.
+// CatchUp has Redis told of the current holds in the background, unless it knows them: no call will do that. An earlier
+// statement may still arrive: the new one overrides it.
 func (s *Session) CatchUp(at *Step) {
 	if !s.Over && !s.Away() && !s.Ledger.Knows() {
 		at.do(Effect{Do: Tell, Of: s.Acquisition})
@@ -321,9 +321,9 @@ func (s *Session) CatchUp(at *Step) {
 }
 
 // trustEnds returns until when a hold with this TTL is trusted: as long as its session, but no longer than a TTL from
-// the latest renewal that counts for it. Renewals that were sent after last (the end of MaxHold, or the grant if there
-// is no watchdog) do not count, unless last is zero. A session is trusted until s.trust, which Entry.grant and extend
-// set: see Acquisition.trustedUntil, and Statement.Renewed for renewals of many sessions at once.
+// the latest renewal that counts for it. No renewal sent after last counts: last is the end of MaxHold, the grant if
+// there is no watchdog, or zero for no limit. A session is trusted until s.trust, which Entry.grant and extend set: see
+// Acquisition.trustedUntil, and Statement.Renewed for renewals of many sessions.
 func (s *Session) trustEnds(ttl time.Duration, last clock.Instant) clock.Instant {
 	from := s.renewed
 	if !last.IsZero() {
@@ -332,14 +332,14 @@ func (s *Session) trustEnds(ttl time.Duration, last clock.Instant) clock.Instant
 	return clock.Min(s.trust, trust.Until(from, ttl))
 }
 
-// fresh reports whether renewals work: at least a third of a lease of ttl is left. Then a change that rests on the lease
-// need not be told to Redis at once.
+// fresh reports whether at least a third of a lease of ttl is left, which shows that renewals work. Then a hold can
+// rely on the lease without a new statement.
 func (s *Session) fresh(ttl time.Duration, now clock.Instant) bool {
 	return now.Until(s.trustEnds(ttl, clock.Instant{})) >= ttl/3
 }
 
-// ended reports whether no hold of the session is trusted any more: the last of them has ended by now. While a call is
-// about to make a hold, the session is trusted for as long as its lease.
+// ended reports whether no hold of the session is trusted any more, because the last of them has ended by the clock.
+// While a call is about to make a hold, the session is trusted for as long as its lease.
 func (s *Session) ended(now clock.Instant) bool {
 	if s.waking || s.holds.first == nil || s.Ledger.Expects() {
 		return now.Reached(s.trust)
@@ -356,10 +356,10 @@ func (s *Session) ended(now clock.Instant) bool {
 // A part describes the holds of a session that have the same terms.
 type part struct {
 	terms          *Terms
-	oldest, newest clock.Instant // until when renewals count for the oldest and the newest of them; zero: always
+	oldest, newest clock.Instant // Hold.last of the oldest and of the newest of these holds
 }
 
-// renews reports whether the watchdog still renews the newest of them.
+// renews reports whether the watchdog still renews the newest of these holds.
 func (p *part) renews(now clock.Instant) bool {
 	return !p.terms.Fixed && (p.newest.IsZero() || !now.Reached(p.newest))
 }
@@ -367,7 +367,7 @@ func (p *part) renews(now clock.Instant) bool {
 // parts calls f with each part of the session.
 func (s *Session) parts(f func(p part)) {
 	switch h := s.holds.first; {
-	case h == nil: // granted, and its call has not made the hold yet
+	case h == nil: // there is no hold: its call has not made one yet, or the grant is kept
 		f(part{terms: s.Terms})
 	case !s.counted():
 		f(part{h.Terms, h.last, h.last})
@@ -382,8 +382,8 @@ func (s *Session) parts(f func(p part)) {
 	}
 }
 
-// renewal returns the lease to ask for, and whether any hold is still renewed. Holds that are not renewed have their
-// lease in Redis already.
+// renewal returns the lease that a renewal asks for, and whether any hold is still renewed. For holds that are not
+// renewed, Redis has the whole lease already.
 func (s *Session) renewal(now clock.Instant) (lease time.Duration, renew bool) {
 	s.parts(func(p part) {
 		if p.renews(now) {
@@ -393,7 +393,7 @@ func (s *Session) renewal(now clock.Instant) (lease time.Duration, renew bool) {
 	return lease, renew
 }
 
-// shortest returns the shortest TTL of the holds that are renewed, or else the grant's.
+// shortest returns the shortest TTL of the holds that are renewed, or the grant's TTL if none is.
 func (s *Session) shortest(now clock.Instant) (ttl time.Duration) {
 	s.parts(func(p part) {
 		if p.renews(now) && (ttl == 0 || p.terms.TTL < ttl) {
@@ -403,8 +403,8 @@ func (s *Session) shortest(now clock.Instant) (ttl time.Duration) {
 	return cmp.Or(ttl, s.Terms.TTL)
 }
 
-// due returns when the next renewal is due: the first one that any hold needs. It may be sent earlier by up to grain.
-// renew is false if no hold is renewed.
+// due returns when the next renewal is due: when the first hold needs it. It may be sent earlier by up to grain. renew
+// is false if no hold is renewed.
 func (s *Session) due(now clock.Instant) (first clock.Instant, grain time.Duration, renew bool) {
 	s.parts(func(p part) {
 		if !p.renews(now) {
@@ -417,7 +417,7 @@ func (s *Session) due(now clock.Instant) (first clock.Instant, grain time.Durati
 	return first, grain, renew
 }
 
-// firstEnd returns when the first of the holds ends, as things stand.
+// firstEnd returns when the first of the holds ends if no renewal follows.
 func (s *Session) firstEnd() (end clock.Instant) {
 	if s.waking || s.holds.first == nil {
 		return s.trust
@@ -430,9 +430,9 @@ func (s *Session) firstEnd() (end clock.Instant) {
 	return end
 }
 
-// Reenter asks for one more hold of the session. reserved: the session counts that hold already. With Open, First makes
-// it. With Stated, x is the wish that Redis must answer, and the caller ends it by Admit. With Crowded or Shut there is
-// no hold, and the reservation is given back.
+// Reenter asks for one more hold of the session. reserved says that the session counts that hold already. With Open,
+// the caller makes the hold by First. With Stated, x is the wish that Redis must answer, and the caller ends x by
+// Admit. With Crowded or Shut there is no hold, and the reservation is given back.
 func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wish, in Entrance) {
 	s.Check(at)
 	if reserved && s.covers(t, at.Now) {
@@ -446,9 +446,9 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 	case s.Over || s.Absent(): // a hold made now could not be unlocked before the wait returns
 		in = Shut
 	case !read && needs.Writes == 0 && (needs.Reads > 0 || s.Ledger.Meant.Writes == 0):
-		// The owner does not write any more: its last write hold became a read hold, or ended. Others may read by now,
-		// so only Redis can say whether it may write again. A wish without a lease waits while Redis must still be told
-		// something, and Admit then refuses it: the call asks Redis.
+		// The owner does not write any more: its last write hold became a read hold, or ended. Others may read by now, so
+		// only Redis can say whether it may write again. The wish has no lease: it waits only until Redis knows the holds.
+		// Admit then refuses it, and the call asks Redis for the lock.
 		x = &ledger.Wish{}
 	case needs.And(x.More).Total() > MaxHolds:
 		in = Crowded
@@ -464,7 +464,7 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 	return nil, in
 }
 
-// Admit ends a wish of Reenter. told: Redis has answered it. Admit returns whether a hold can be made for it.
+// Admit ends a wish of Reenter, and reports whether the hold can be made. told says that Redis has answered the wish.
 func (s *Session) Admit(x *ledger.Wish, reserved, told bool, at *Step) bool {
 	if s.Ledger.Withdraw(x); reserved {
 		s.unreserve()
@@ -482,7 +482,7 @@ func (s *Session) NestLocally(h *Hold, at *Step) bool {
 	if h.Read {
 		told, meant = s.Ledger.Told.Reads, s.Ledger.Meant.Reads
 	}
-	// As for a hold that is passed on: with less than a third of the lease left, renewals are failing.
+	// The lease must be fresh, as for a hold that is passed on: otherwise renewals are failing.
 	if !t.Local || t.Fixed || t.MaxHold != 0 || !s.Named() || s.Over || s.Absent() ||
 		told == 0 || meant == 0 || !s.fresh(t.TTL, at.Now) {
 		return false
@@ -497,20 +497,20 @@ func (s *Session) NestLocally(h *Hold, at *Step) bool {
 	return false
 }
 
-// outlasts reports whether a hold of the outer terms is renewed for at least as long as one of the inner terms would
-// be, and by statements that as many replicas acknowledge.
+// outlasts reports whether a hold of the outer terms is renewed for as long as one of the inner terms would be, or
+// longer. At least as many replicas must acknowledge its statements.
 func outlasts(outer, inner *Terms) bool {
 	return !outer.Fixed && outer.MaxHold == 0 && outer.TTL >= inner.TTL && outer.Replicas.N >= inner.Replicas.N
 }
 
-// covers reports whether Redis knows all holds, under these terms, and the lease is fresh. Then a reserved hold needs
-// no further statement.
+// covers reports whether a reserved hold with these terms needs no further statement: Redis knows all holds, and the
+// lease is fresh.
 func (s *Session) covers(t *Terms, now clock.Instant) bool {
 	return !s.Over && !s.Absent() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.fresh(s.Terms.TTL, now)
 }
 
-// Part makes a session wait on a condition: from now on it does not hold here. The entry says what Redis must be told,
-// and is nil if the session has nothing to give up. shaken is for Entry.Shake.
+// Part makes a session wait on a condition: from now on it does not hold here. Part returns the entry by which it
+// waits, or nil if it has no write hold to give up. shaken is for Entry.Shake.
 func (s *Session) Part(shaken any, at *Step) *Entry {
 	s.Check(at)
 	n := s.Ledger.Kept()
@@ -531,7 +531,7 @@ func (s *Session) Part(shaken any, at *Step) *Entry {
 	return e
 }
 
-// wake makes a session hold again. Entry.grant calls it when the lock is granted again. Its holds are not trusted
+// wake makes a session hold again after it waited on a condition: Entry.grant calls it. Its holds are not trusted
 // before EndWait.
 func (s *Session) wake(a *Await, token int64, at *Step) {
 	s.busy, s.several, s.handed, s.fails, s.why = false, false, false, 0, nil
@@ -542,30 +542,30 @@ func (s *Session) wake(a *Await, token int64, at *Step) {
 	}
 }
 
-// EndWait ends a wait on a condition as its call returns. The holds are trusted again.
+// EndWait ends a wait on a condition when its call returns. The holds are trusted again.
 func (s *Session) EndWait(at *Step) {
 	s.waking = false
 	for _, h := range s.holds.all() {
-		h.start() // again: without a watchdog its time counts from the latest renewal
+		h.start() // again, because a statement may have made its fixed lease whole since wake
 	}
 	s.schedule(at)
 	s.CatchUp(at)
 }
 
-// Return puts the holds of a session back on their handles, as its wait on a condition ends. If a lost hold of another
-// owner is in the way, Return returns its handle: the Unlock of that hold is still to come, and must not end another
-// hold. Call Judge first.
+// Return puts the holds of a session back on their handles when its wait on a condition ends. If a lost hold of another
+// owner is in the way, Return returns its handle: the Unlock of that lost hold is still to come, and must not end
+// another hold. Call Judge first.
 func (s *Session) Return(at *Step) (occupied *Handle) {
 	if s.Away() {
-		return nil // its owner waits again, and that wait returns them
+		return nil // its owner waits again, and the end of that wait puts them back
 	}
 	for _, h := range s.holds.all() {
 		if h.place != away {
 			continue
 		}
-		if h.loseOlder(at); s.Over { // Lose has put them back
+		if h.loseOlder(at); s.Over { // loseOlder has lost the session, which put them back
 			break
-		} // the owner's own lost hold is not in the way: either Unlock of that owner will do
+		} // the owner's own lost hold is not in the way: it does not matter which hold the Unlock of that owner ends
 		if bar, _ := h.Handle.bars(h.want()); bar == Occupied {
 			return h.Handle
 		}
@@ -574,19 +574,19 @@ func (s *Session) Return(at *Step) (occupied *Handle) {
 	return nil
 }
 
-// TakeOp takes the session's next op for a signal. All copies of the signal have it, so Redis moves waiters once.
+// TakeOp takes the session's next op for a signal. All copies of the signal have that op, so Redis moves waiters once.
 func (s *Session) TakeOp() int64 {
 	s.op++
 	return s.op
 }
 
-// canPass reports whether another call's hold can follow on the session's last one without a command.
+// canPass reports whether the lock can pass from the session's last hold to another call without a command.
 func (s *Session) canPass(at *Step) bool {
 	return !s.Over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
 }
 
-// serve adds an acquisition that waits in the queue to the run: without a command its call gets the session's next hold.
-// Its place leaves the queue when the session is next renewed or released.
+// serve gives the session's next hold to the call of a, an acquisition of the run that waits in the queue. No command
+// is sent: a's place leaves the queue when the session is next renewed or released.
 func (s *Session) serve(a *Acquisition, at *Step) {
 	s.token++
 	s.left--
@@ -597,8 +597,7 @@ func (s *Session) serve(a *Acquisition, at *Step) {
 	a.Entry.finished(at)
 }
 
-// dismiss ends the run. It releases each served acquisition by itself, because no later release of the session names
-// it.
+// dismiss ends the run. It releases each served acquisition separately, because no later release will name it.
 func (s *Session) dismiss(at *Step) {
 	if s.run != nil {
 		s.run.retire(at)
@@ -606,9 +605,9 @@ func (s *Session) dismiss(at *Step) {
 	}
 }
 
-// Lose ends a session that is lost, by the clock or because somebody said so. LoseHeld also releases it, because Redis
-// may still have it. Gone is for a session that Redis no longer has: it ends the nonce there if a late copy may come.
-// Lose only gives up the place of an owner that waits on a condition. endLost is what they share.
+// Lose ends a session that is lost. It sends a release only if the owner waits on a condition, to give up its place.
+// LoseHeld also releases a session that Redis may still have. Gone is for a session that Redis no longer has: it ends
+// the nonce there if a late copy may come.
 func (s *Session) Lose(why error, at *Step) {
 	if s.Over {
 		return
@@ -619,11 +618,11 @@ func (s *Session) Lose(why error, at *Step) {
 		e.finished(at)
 		return
 	}
-	// After Lose, by which the driver keeps the room in use.
+	// After the Lose effects: by them the driver keeps the room in use, and Forget may end its other uses.
 	at.do(Effect{Do: Forget, Of: s.Acquisition})
 }
 
-// endLost is Lose, but leaves it to the caller what becomes of the nonce.
+// endLost is Lose, but the caller decides what happens to the nonce.
 func (s *Session) endLost(why error, at *Step) {
 	r := s.Room
 	s.Over, s.why = true, why
@@ -637,7 +636,7 @@ func (s *Session) endLost(why error, at *Step) {
 	}
 }
 
-// LoseHeld is Lose for a session that Redis may still have. It is released there too.
+// LoseHeld is Lose for a session that Redis may still have: it also sends a release.
 func (s *Session) LoseHeld(why error, at *Step) {
 	if !s.Over && s.Entry == nil {
 		at.do(Effect{Do: Release, Of: s.Acquisition})
@@ -645,9 +644,9 @@ func (s *Session) LoseHeld(why error, at *Step) {
 	s.Lose(why, at)
 }
 
-// Gone is Lose for a session that Redis says it no longer has. A late copy of an unanswered request could take the lock
-// with no caller left. So Redis is told to end its nonce. A branch's session is over with the hold that it had entered,
-// but Redis keeps it in the way of others until it hears that the branch knows. The session must be held.
+// Gone is Lose for a held session that Redis says it no longer has. It also sends a release if a late copy of an
+// unanswered request could take the lock with no caller left. It does the same for a branch: its session may have ended
+// with the ancestor's hold, and Redis keeps such a session in the way of others until it is released.
 func (s *Session) Gone(why error, at *Step) {
 	if s.doubt != 0 || Root(s.Name) != s.Name {
 		at.do(Effect{Do: Release, Of: s.Acquisition})
@@ -655,9 +654,9 @@ func (s *Session) Gone(why error, at *Step) {
 	s.Lose(why, at)
 }
 
-// Close ends the session at the end of the client. If a call has a hold of it, it is lost, as by Lose. If none has, as
-// when it is kept, it is released, so that it blocks nobody. Reservations are not cleared: each pending call releases
-// its own when it sees that the session has ended.
+// Close ends the session when the client closes. If a call has returned one of its holds, the session is lost, as by
+// Lose. Otherwise, for example while it is kept, it is released, so that it blocks nobody. Reservations are not
+// cleared: each pending call releases its own when it sees that the session has ended.
 func (s *Session) Close(why error, at *Step) {
 	switch {
 	case s.Over || s.Entry != nil || s.anyReturned():
@@ -681,8 +680,8 @@ func (s *Session) anyReturned() bool {
 	return false
 }
 
-// finish decides what follows after a hold was dropped: the next call of this client gets the lock without a command,
-// or Redis must be told.
+// finish decides what follows after a hold was dropped: this client's next call gets the lock without a command, or
+// Redis must be told.
 func (s *Session) finish(at *Step) Ending {
 	switch {
 	case s.counted():
@@ -694,11 +693,11 @@ func (s *Session) finish(at *Step) Ending {
 	return Last
 }
 
-// finishApart is finish for a call that does not wait for Redis.
+// finishApart is finish for a call that does not wait for Redis: what follows is sent in the background.
 func (s *Session) finishApart(at *Step) {
 	if s.Absent() { // Redis is told when it holds again
 		if s.holds.first == nil {
-			s.LoseHeld(ErrLeft, at) // it would hold nothing then, and its signal belongs to another waiter
+			s.LoseHeld(ErrLeft, at) // it would hold nothing when it holds again, and its signal belongs to another waiter
 		}
 		return
 	}
@@ -710,7 +709,7 @@ func (s *Session) finishApart(at *Step) {
 	}
 }
 
-// Raise sets the token of later holds, for a quorum. Redis' counter is at least as large by now.
+// Raise sets the token of later holds, for a quorum. Redis' counter is at least as large already.
 func (s *Session) Raise(instant int64) { s.token = instant }
 
 // Reasons for a loss that the room finds.

@@ -14,20 +14,20 @@ type Statement struct {
 	Sent    clock.Instant
 	Said    ledger.Statement
 	Lease   time.Duration // 0: the lease stays as it is
-	Need    Replicas      // that must acknowledge it
-	Several bool          // it names the queue, as a session beside others must
-	renewal bool          // it repeats the newest counts
+	Need    Replicas      // how many must acknowledge it
+	Several bool          // it names the queue, because other sessions hold the lock too
+	renewal bool          // it is a renewal, which repeats the newest counts
 }
 
 // A Reply is Redis' reply to a statement.
 type Reply struct {
 	Held      bool
 	Several   bool  // the session is one of several, so the statement must name the queue
-	Now       int64 // 0: the clock was not read
+	Now       int64 // server time in ms; 0: the clock was not read, and the lease left as it was
 	Remaining time.Duration
 	More      bool // downgrade: the queue was too long for one call
-	Counted   bool // it says how many wait
-	Waiting   int  // for the end of what the session holds
+	Counted   bool // Waiting is set
+	Waiting   int  // how many wait for the end of what the session holds
 }
 
 // A Verdict says what the reply to a statement means.
@@ -35,9 +35,9 @@ type Verdict int
 
 // The verdicts.
 const (
-	Known Verdict = iota // Redis has it
-	Short                // Redis has it, but too few replicas do: it extends no trust
-	Again                // make it again at once
+	Known Verdict = iota // Redis has the statement
+	Short                // Redis has the statement, but too few replicas do: it extends no trust
+	Again                // the statement must be made again at once
 	Over                 // the session is over
 )
 
@@ -46,20 +46,20 @@ type Renewal struct {
 	Lease  time.Duration
 	Within time.Duration // how long to wait for the answer, replicas included
 	Need   Replicas
-	// Plain: one command can renew it together with others. It needs no replicas, the lock is no read/write lock,
-	// the session is alone as far as this client knows, and Redis has answered its newest statement.
+	// Plain: one command can renew it together with others. It needs no replicas, and the lock is no read/write lock. The
+	// session is alone as far as this client knows, and Redis has answered its newest statement.
 	Plain bool
 }
 
-// stale reports whether the session has given up its holds since the statement was made. Then the answer is about holds
-// that are gone.
+// stale reports whether the session has begun to wait on a condition since the statement was made. Then the answer is
+// about holds that it has given up.
 func (st *Statement) stale() bool {
 	return st.Session.Away() || st.Said.Op < st.Session.since
 }
 
 // Stated takes the reply to a statement. acks is how many replicas have acknowledged it. A statement that a later one
-// has overtaken changed nothing in Redis, not even the lease. So only the remaining lease in the reply is trusted,
-// and it sets when the next renewal is due.
+// has overtaken changed nothing in Redis, not even the lease. So trust and the next renewal follow only from the
+// remaining lease in the reply.
 func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 	s := st.Session
 	st.tried()
@@ -96,7 +96,7 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 }
 
 // Renewed takes the answer to a renewal that one command made for many sessions. waiting is how many wait for the end
-// of this one. extended: the trust was moved.
+// of this session. extended says that trust was extended.
 func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
 	s := st.Session
 	if st.stale() {
@@ -108,11 +108,11 @@ func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
 		s.fails = 0
 		s.waitedFor(waiting, at)
 	}
-	s.schedule(at) // it is due at once where a hold asks for replicas by now
+	s.schedule(at) // the next renewal is due at once if nothing was extended: a hold asks for replicas by now
 	return extended
 }
 
-// tried records that a renewal has ended.
+// tried records that a renewal is not in flight any more.
 func (st *Statement) tried() {
 	if st.renewal && !st.stale() { // else a later renewal may be in flight
 		st.Session.busy = false
@@ -121,7 +121,7 @@ func (st *Statement) tried() {
 
 // Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged. short
 // is the error in the second case, else nil. Sessions that share *soon are tried again together: the first of them sets
-// it. fails counts the tries in a row, and is 0 if the session does not hold any more.
+// it. fails counts the failures in a row, and is 0 if the session does not hold any more.
 func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (fails int) {
 	st.tried()
 	s := st.Session
