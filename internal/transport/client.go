@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The methods of a client tell its kind. A decorator that embeds one of go-redis' clients has the methods of that client.
-// One that embeds [redis.UniversalClient] hides them, so its kind is unknown.
+// New tells the kind of a client by its methods. A decorator that embeds a *redis.Client or *redis.ClusterClient has
+// the methods of that client. One that embeds the interface [redis.UniversalClient] lacks them, so its kind is unknown.
 
 // A server is a client of one server, or of the primary that Sentinel names.
 type server interface {
@@ -25,8 +25,8 @@ type cluster interface {
 	ReloadState(ctx context.Context)
 }
 
-// CanListen reports whether the client can open a subscription before the channel is named, as an inbox does. A Ring
-// cannot, because the channel decides which server it subscribes to: it panics, also inside a decorator.
+// CanListen reports whether the client can make a subscription without naming a channel, as the inbox does. A Ring
+// panics there, also inside a decorator, because it chooses the server by the name of the channel.
 func CanListen(rdb redis.UniversalClient) (ok bool) {
 	defer func() { ok = recover() == nil }()
 	if ps := rdb.Subscribe(context.Background()); ps != nil { // no I/O

@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// once is a command that go-redis sends at most once, whatever MaxRetries says. go-redis still follows MOVED and ASK:
-// a command that got such an answer did not run.
+// once is a command that go-redis sends at most once, whatever MaxRetries says. A Cluster client still sends it to
+// another server after MOVED, ASK or READONLY: then it has changed nothing.
 type once struct{ *redis.Cmd }
 
-// NoRetry overrides the default of redis.Cmd.
+// NoRetry overrides the method of redis.Cmd, which returns false.
 func (once) NoRetry() bool { return true }
 
-// Clone overrides the method of redis.Cmd, whose copy would be retried.
+// Clone overrides the method of redis.Cmd, so that the copy is not retried either.
 func (o once) Clone() redis.Cmder { return once{o.Cmd.Clone().(*redis.Cmd)} }
 
 // A sharedCmd is a command that passes the client's hooks and is then sent on a stream instead of a pooled connection.
@@ -34,7 +34,7 @@ const (
 	eval    = "eval"
 )
 
-// body returns what the command names the script by: the source for EVAL, else the SHA.
+// body returns the second word of the command: the script's source for EVAL, and its SHA for EVALSHA.
 func (c *Call) body(verb string) string {
 	if verb == eval {
 		return c.Script.Source
@@ -57,27 +57,27 @@ func command(ctx context.Context, verb string, c *Call) once {
 	return once{cmd}
 }
 
-// run sends one call by its SHA, and again with its text if the server does not know the script. It uses the stream of w,
-// or a connection of the client's pool if w is nil. It sends nothing after ctx has ended.
+// run sends a call by its script's SHA, and again with the text if the server does not know the script. It uses the
+// stream of w, or a connection of the client's pool if w is nil. It sends nothing after ctx has ended.
 func (t *Transport) run(ctx context.Context, w *sharing, c *Call) Result {
 	if !c.InFull {
 		if val, err := t.deliver(ctx, w, evalsha, c); err == nil || !hasCode(err, "NOSCRIPT") {
 			return result(c, val, err)
 		}
 		if w != nil {
-			w.until = time.Now().Add(w.timeout) // the script's text takes another round trip
+			w.until = time.Now().Add(w.timeout) // the second round trip has the whole timeout, too
 		}
 	}
 	val, err := t.deliver(ctx, w, eval, c)
 	return result(c, val, err)
 }
 
-// deliver sends a call. If the client has no hooks, it need not build the command that they would see.
+// deliver sends a call. On a stream, it builds a go-redis command only if the client has hooks, which need one.
 func (t *Transport) deliver(ctx context.Context, w *sharing, verb string, c *Call) (any, error) {
 	if w != nil && w.s.source.hooks.none.Load() {
 		raw := rawCmd{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
 		if verb == evalsha && t.single != nil {
-			raw.usual = c.Usual // a call that is sent as EVAL must send its own text, so it joins no group
+			raw.usual = c.Usual // with EVAL a call must send its own script's text, so it joins no group
 		}
 		return w.send(ctx, raw)
 	}
@@ -88,6 +88,7 @@ func (t *Transport) deliver(ctx context.Context, w *sharing, verb string, c *Cal
 	return cmd.Result()
 }
 
+// process sends a command through the client's hooks, and then on the stream of w, or by the pool if w is nil.
 func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
 	if w == nil && t.shards != nil && !t.shards.hooks.known.Load() {
 		return t.rdb.Process(ctx, &scout{cmd, &t.shards.hooks})
@@ -95,7 +96,7 @@ func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
 	if w == nil {
 		return t.rdb.Process(ctx, cmd)
 	}
-	p := &passage{sharing: *w} // a copy, because a hook may go on with it after the call has ended
+	p := &passage{sharing: *w} // a copy of w, because a hook may use it after the call has ended
 	defer func() {
 		p.end()
 		w.failure = p.sharing.failure
@@ -103,7 +104,7 @@ func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
 	return w.s.source.hooked.Process(ctx, &sharedCmd{cmd, p})
 }
 
-// pipeline sends calls in one pipeline, and the text of the scripts that the server did not know in a second one.
+// pipeline sends calls in one pipeline. A second one has the text of the scripts that the server did not know.
 func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls []Call) []Result {
 	began := time.Now()
 	results := withTexts(calls, func(verb string, calls []Call) []Result {
@@ -127,6 +128,7 @@ func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls [
 	return results
 }
 
+// result makes a Result of a reply or an error. A reply that is not an array becomes the only element of one.
 func result(c *Call, val any, err error) Result {
 	if err == nil && val == nil {
 		err = errNothing

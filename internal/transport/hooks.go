@@ -12,11 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redirect is the last hook. It sends a call's command on the stream. Commands that the client's hooks send
-// themselves go to a client without hooks, because they are not part of a call and have no sharing.
+// redirect is the innermost hook, behind those of the client. It sends the command of a call on the stream. Other
+// commands come from the client's hooks themselves: they belong to no call, so they go to a client without hooks.
 type redirect struct {
-	others *redis.Client
-	found  *hooks
+	others *redis.Client // the client's pool, without hooks
+	found  *hooks        // where detect records what it finds
 }
 
 func (redirect) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -31,15 +31,15 @@ func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A passage lets one command of a call through to the stream from behind the hooks. A hook may send the command twice at
-// the same time, as a hedge, or after its call has returned.
+// A passage takes one command of a call from the hooks to the stream. It returns errTwice if a hook sends the command
+// twice at the same time, as a hedge, or after its call has ended.
 type passage struct {
 	sharing sharing
 	using   sync.Mutex // held while the command is in flight; guards over
 	over    bool       // the call no longer waits for the command
 }
 
-// errTwice has the outcome Unknown: the command's first sending may have run.
+// errTwice has the outcome Unknown: the script may have run when the command was first sent.
 var errTwice = errors.New("a hook of the redis client has sent a command of relock once more that is under way, or over; relock repeats its commands itself")
 
 func (p *passage) process(ctx context.Context, cmd once) error {
@@ -50,7 +50,7 @@ func (p *passage) process(ctx context.Context, cmd once) error {
 	if p.over {
 		return errTwice
 	}
-	if !encodable(cmd.Args()) { // a hook has changed one, and the pool would send other bytes for it
+	if !encodable(cmd.Args()) { // a hook has put in an argument that appendArg does not know
 		return fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
 	}
 	val, err := p.sharing.send(ctx, rawCmd{args: cmd.Args()})
@@ -60,7 +60,7 @@ func (p *passage) process(ctx context.Context, cmd once) error {
 	return err
 }
 
-// end waits for a sending that its hook has not waited for.
+// end closes the passage. First it waits for a sending that a hook has begun and not waited for.
 func (p *passage) end() {
 	p.using.Lock()
 	defer p.using.Unlock()
@@ -71,20 +71,20 @@ func (redirect) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 	return next
 }
 
-// hooks records whether the client has hooks that see commands, which go-redis does not tell. If it has none, the
-// go-redis command that they would see need not be built.
+// hooks records whether the client has hooks that see commands, because go-redis does not tell. known is set once that
+// has been found out. none is set if there are none: then calls on a stream need no go-redis command.
 type hooks struct{ known, none atomic.Bool }
 
 const goRedis = "github.com/redis/go-redis/v9."
 
-// detect runs when the first command has passed the hooks. There are none if the stack between the Transport's call
-// and redirect has only frames of go-redis.
+// detect finds out whether there are hooks, from the stack above a command that has passed them. If the first function
+// there outside go-redis is Transport.process, no hook is in between.
 func (h *hooks) detect() {
 	if h.known.Load() {
 		return
 	}
 	var stack [32]uintptr
-	frames := runtime.CallersFrames(stack[:runtime.Callers(3, stack[:])]) // above redirect
+	frames := runtime.CallersFrames(stack[:runtime.Callers(3, stack[:])]) // from the caller of redirect or scout on
 	for {
 		frame, more := frames.Next()
 		if !strings.HasPrefix(frame.Function, goRedis) {
@@ -98,5 +98,5 @@ func (h *hooks) detect() {
 	h.known.Store(true)
 }
 
-// sender is the function that hands a command to the hooks.
+// sender is the end of the name of Transport.process, which hands commands to the hooks.
 const sender = "/internal/transport.(*Transport).process"

@@ -12,30 +12,30 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Connecting is not part of a call. A connection to a distant server costs many round trips (TCP, TLS, the handshake),
-// or waits for a provider of credentials. If a dial ended with the call that started it, calls with a short timeout
-// would never get a connection. So a goroutine of its own dials, and a later call finds the connection. While a dial
-// hangs there is no other one: calls use the client's pool.
+// A call does not dial its stream itself. Making a connection may take many round trips (TCP, TLS, the handshake), or a
+// wait for a provider of credentials. If the dial ended with the call, calls with a short timeout would never get a
+// connection. So each dial has its own goroutine, and later calls use the connection. While one hangs, calls use the
+// client's pool.
 
-// openingLimit ends a dial that has no timeouts of its own.
+// openingLimit bounds a dial, because the client may have no timeouts of its own.
 const openingLimit = 30 * time.Second
 
-// errTaken stops go-redis before it sends the first command.
+// errTaken is what OnConnect returns, so that go-redis sends nothing more on a connection that was taken from it.
 var errTaken = errors.New("the connection is used by relock itself")
 
-// An opening is a dial in progress, for a stream. A go-redis client with one connection dials the server and does the
+// An opening is a dial in progress, for a stream. A go-redis client that is made for it dials the server and does the
 // handshake. Then OnConnect takes the connection away from that client.
 type opening struct {
 	source   *streamSource
 	began    time.Time
-	end      context.CancelFunc
-	over     chan struct{} // closed when the dial has ended
-	poolLost uint32        // how many connections the client's pool had lost when the dial began
-	gaveUpOn atomic.Bool   // a call has waited for this dial and given up
+	end      context.CancelFunc // cancels the dial
+	over     chan struct{}      // closed when the dial has ended
+	poolLost uint32             // the pool's StaleConns when the dial began: see switched
+	gaveUpOn atomic.Bool        // a call has waited for this dial and given up
 
 	mu        sync.Mutex // guards the following fields
-	conn      *holdable  // the latest
-	cancelled bool       // the dial must end
+	conn      *holdable  // the connection that was dialled last
+	cancelled bool       // the dial was cancelled before conn was taken
 	taken     bool       // conn belongs to the opening, and no longer to go-redis
 }
 
@@ -55,13 +55,13 @@ func (h *holdable) Close() error {
 	return h.Conn.Close()
 }
 
-// connect starts a dial, unless there is a stream or a dial, or none may be made now.
+// connect starts a dial, unless there is a stream or a dial already, or none may begin now.
 func (o *streamSource) connect() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now, pool := time.Now(), o.rdb.PoolStats()
 	switch {
-	case o.sentinel && pool.IdleConns == 0: // see switched
+	case o.sentinel && pool.IdleConns == 0: // switched would end the stream at once
 		return
 	case o.closed || o.stream.Load() != nil || o.opening.Load() != nil || now.Before(o.noDialBefore):
 		return
@@ -98,12 +98,11 @@ func (p *opening) run(ctx context.Context) {
 	}
 	rdb := redis.NewClient(&opt)
 	defer func() { _ = rdb.Close() }()
-	// OnConnect returns an error, so this command is never sent. If it were sent, it would change nothing.
+	// This makes the client dial. The command is never sent, because OnConnect fails. If it were, it would change nothing.
 	_ = rdb.Process(ctx, once{redis.NewCmd(ctx, evalsha, noScript, 0)})
 }
 
-// dialled wraps a new connection. It returns a closed connection, not an error, if the opening was cancelled: go-redis
-// would dial again after an error.
+// dialled wraps a new connection. If the opening was cancelled, it closes the connection, and the handshake fails.
 func (p *opening) dialled(c net.Conn) net.Conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,9 +129,9 @@ func (p *opening) cancel() {
 	}
 }
 
-// opened ends an opening. Its connection becomes the stream. After a failure there is no dial for dialPause, because
-// each call would wait for it. If reads cannot be interrupted, as through an SSH tunnel, there is no stream at all:
-// closing it might not end its goroutines.
+// opened ends an opening, whose connection becomes the stream. After a failure there is no dial for dialPause, because
+// each call would wait for it. A connection without deadlines, as through an SSH tunnel, is not used, and no other is
+// dialled: its reads cannot be interrupted, and closing it might not end its goroutines.
 func (o *streamSource) opened(p *opening) {
 	p.mu.Lock()
 	taken, failed := p.taken, !p.taken && !p.cancelled
@@ -155,11 +154,12 @@ func (o *streamSource) opened(p *opening) {
 	}
 }
 
-// errConnecting is the error of a call that was not sent, because its whole timeout passed while it waited for a
-// connection. The dial goes on, so the next try may begin at once.
+// errConnecting is the error of a call that was not sent, because it waited for a dial during its whole timeout. The
+// dial goes on, so the next try may begin at once.
 var errConnecting = errors.New("a connection is being made")
 
-// await waits for a dial. It returns nil when there is a stream, and when the call should use the client's pool instead.
+// await waits for the dial in progress. It returns nil once the dial has ended, or if the call should use the client's
+// pool instead. It returns an error if ctx or the call's timeout ends first.
 func (o *streamSource) await(ctx context.Context, timeout time.Duration) error {
 	p := o.opening.Load()
 	if p == nil {
@@ -182,7 +182,7 @@ func (o *streamSource) await(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// dialWait is how long calls wait for a dial before they use the client's pool, which may work while this dial hangs.
+// dialWait is how long after its start calls wait for a dial. Then they use the pool, which may work meanwhile.
 func (o *streamSource) dialWait(p *opening, timeout time.Duration) time.Duration {
 	rtt := time.Duration(o.rtt.Load())
 	switch {
@@ -191,7 +191,7 @@ func (o *streamSource) dialWait(p *opening, timeout time.Duration) time.Duration
 	case rtt > 0:
 		return maxDialRTTs*rtt + stall
 	}
-	return maxDialRTTs * timeout / 2
+	return maxDialRTTs * timeout / 2 // as if a round trip took half the timeout
 }
 
 // maxDialRTTs is how many round trips a dial takes at most, unless the server hangs.

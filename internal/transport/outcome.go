@@ -12,21 +12,21 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// noSentinel is the text of go-redis' error if no Sentinel could name the primary. That error wraps the answers of the
-// Sentinels, which are no answers to the script.
+// noSentinel is in the text of go-redis' error if no Sentinel could name the primary. That error wraps the answers of
+// the Sentinels, which must not be taken for an answer to the script.
 const noSentinel = "all sentinels specified in configuration are unreachable"
 
-// ErrNoReply is the error of a call that was not answered within its timeout, or the client's own.
+// ErrNoReply is the error of a call that was not answered within its timeout, or within the client's own.
 var ErrNoReply = errors.New("no reply from redis in time")
 
 var (
 	errNotSent = errors.New("not sent")
 	// errNothing is the error of a call for which the client, or a hook, returned neither a reply nor an error.
 	errNothing = errors.New("neither reply nor error")
-	// errBarred marks refused credentials that Redis accepted earlier. While a password is rotated, the server and its
-	// clients do not learn the new one at the same instant.
+	// errBarred marks a refusal of credentials that Redis accepted earlier. While a password is rotated, the server and
+	// its clients do not learn the new one at the same instant.
 	errBarred = errors.New("redis refuses the credentials, though it accepted this client before")
-	// errOnlyWaitFailed is the error of a script that ran, and whose WAIT failed.
+	// errOnlyWaitFailed is the error of a call whose script ran, and whose WAIT failed.
 	errOnlyWaitFailed = errors.New("it ran, but WAIT for replicas failed")
 )
 
@@ -36,17 +36,17 @@ type Outcome int
 // The outcomes of a failed call.
 const (
 	Unknown     Outcome = iota // the script may have run, or may still run
-	NotExecuted                // the script did not run, for a reason that passes
-	Refused                    // Redis answered with an error, which would be the same again; no hold comes of it
+	NotExecuted                // the script did not run, and another try may succeed
+	Refused                    // Redis answered with an error that another try would get as well
 	Closed                     // the client is closed, so no call can succeed
 )
 
-// Classify returns the outcome of a call from its error, which must not be nil. An error that it does not know is
-// Unknown: then the caller must find out what happened.
+// Classify returns the outcome of a call from its error, which must not be nil. An unfamiliar error is Unknown: then
+// the caller must find out what happened.
 func Classify(err error) Outcome {
 	outcome := classify(err)
 	if outcome == NotExecuted && errors.Is(err, errOnlyWaitFailed) {
-		return Unknown // the WAIT was not executed, but its script was
+		return Unknown // the WAIT did not run, but the script before it did
 	}
 	return outcome
 }
@@ -57,7 +57,7 @@ func classify(err error) Outcome {
 	switch {
 	case ending.Is(err, errNotSent), ending.Is(err, errBarred):
 		return NotExecuted
-	case ending.In(err): // the context's cause is about something else, so the checks below must not see it
+	case ending.In(err): // err holds a context's cause, maybe another call's error: the checks below must not see it
 		return Unknown
 	case errors.Is(err, redis.ErrClosed):
 		return Closed
@@ -72,8 +72,8 @@ func classify(err error) Outcome {
 	return Unknown
 }
 
-// TryAgain reports whether a Cluster refused a call with several keys because their slot is migrating. It would serve a
-// call with one key.
+// TryAgain reports whether a Cluster refused a call with several keys because their slot is migrating. It would accept
+// a call with one key.
 func TryAgain(err error) bool { return hasCode(err, "TRYAGAIN") }
 
 // ReadOnly reports whether a server refused to write because it is a replica.
@@ -93,8 +93,8 @@ func OtherLayout(err error) (stored string, is bool) {
 	return strings.CutPrefix(inner(answer.Error()), "LAYOUT ")
 }
 
-// hinted adds a likely reason to the error of a call if the server has answered no command yet: a server that accepts
-// TLS only does not answer a client without TLS, or hangs up.
+// hinted adds advice on TLS to the error of a call, if the client has no TLS and no command has been answered yet. A
+// server that accepts TLS only does not answer a client without TLS, or hangs up.
 func (t *Transport) hinted(err error) error {
 	if t.everAnswered.Load() {
 		return err
@@ -108,8 +108,8 @@ func (t *Transport) hinted(err error) error {
 	return err
 }
 
-// barred turns a refusal of credentials into errBarred, which callers retry. It does not if no call of this client has
-// ever succeeded: then the credentials are wrong, and the first call must say so.
+// barred turns a refusal of credentials into errBarred, so that callers try again. It does not if no call of this
+// client has ever succeeded: then the credentials are wrong, and the first call must say so.
 func (t *Transport) barred(err error) error {
 	if err != nil && t.everSucceeded.Load() && (hasCode(err, "WRONGPASS") || hasCode(err, "NOAUTH")) {
 		return fmt.Errorf("%w: %w", errBarred, err)
@@ -117,20 +117,20 @@ func (t *Transport) barred(err error) error {
 	return err
 }
 
-// Refuses reports whether err, which may come from another connection of the client, is a refusal that lasts.
+// Refuses reports whether err is a refusal that lasts. err may come from another connection, such as the inbox.
 func (t *Transport) Refuses(err error) bool { return Classify(t.barred(err)) == Refused }
 
 // hasCode reports whether err is an error reply of Redis with this code.
 func hasCode(err error, word string) bool {
 	if err == nil {
-		return false // returns before answer is allocated
+		return false // early, to save the allocation of answer
 	}
 	var answer redis.Error
 	return errors.As(err, &answer) && !ending.In(err) && code(inner(answer.Error())) == word
 }
 
 // classifyAnswer returns the outcome for an error reply of Redis, or of a proxy. The errors in the first list are
-// transient. Redis makes those checks before a script's first write, so the script has not run.
+// transient. Redis checks for them before a script's first write, so the script has changed nothing.
 func classifyAnswer(text string) Outcome {
 	text = inner(text)
 	switch code(text) {
@@ -140,7 +140,7 @@ func classifyAnswer(text string) Outcome {
 	case "UNBLOCKED": // from WAIT on a primary that was demoted: the script before it has run
 		return Unknown
 	case "ERR":
-		// "reached", or in a cluster "+ cluster connections reached".
+		// The text goes on with "reached", or in a Cluster with "+ cluster connections reached".
 		if strings.HasPrefix(text, "ERR max number of clients ") {
 			return NotExecuted
 		}
@@ -153,7 +153,7 @@ func classifyAnswer(text string) Outcome {
 	return Refused
 }
 
-// inner returns the error of the command inside a script. Redis before version 7 puts a prefix before it, as in "ERR
+// inner returns the error of a command inside a script. Redis before version 7 puts text in front of it, as in "ERR
 // Error running script (call to f_6b1b): @user_script:1: -READONLY You can't ...".
 func inner(text string) string {
 	if strings.HasPrefix(text, "ERR Error running script") {
@@ -175,7 +175,7 @@ func notSent(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", errNotSent, ending.Of(ctx))
 }
 
-// leaveError returns the error of a call whose caller stops waiting.
+// leaveError returns the error of a call that ends without a reply. sent tells whether it may have been written.
 func leaveError(ctx context.Context, sent bool) error {
 	switch {
 	case ctx.Err() != nil && !sent:
@@ -188,8 +188,8 @@ func leaveError(ctx context.Context, sent bool) error {
 	return ErrNoReply
 }
 
-// forCaller turns an error of go-redis into one for the caller. The result never matches a context's error, because the
-// context that ended was not the caller's: it was made by the Transport or by a dialer.
+// forCaller turns an error of go-redis or of a stream into one for the caller. The result never matches a context's
+// error: the context in it is not the caller's, but one that the Transport, a hook or a dialer made.
 func forCaller(err error) error {
 	own := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	switch outcome := Classify(err); {

@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// DoAcked runs scripts, each at most once. Then it waits until the given number of replicas have acknowledged their
-// writes, but no longer than wait. timeout bounds both.
+// DoAcked runs scripts, each at most once. Then it waits until the given number of replicas have acknowledged the
+// scripts' writes, but no longer than wait. timeout bounds the whole call.
 //
-// WAIT counts the replicas that have the writes of its own connection. So it follows the scripts in the same pipeline. In
-// a Cluster there is one pipeline for each primary. If WAIT fails, every call before it returns an error, though its
+// WAIT counts the replicas that have the writes of its own connection. So it follows the scripts in the same pipeline.
+// In a Cluster there is one pipeline for each primary. If WAIT fails, every call before it returns an error, though its
 // script has run.
 func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas int, wait time.Duration, calls ...Call) []Result {
 	results, err := runDetached(t, ctx, timeout, func(ctx context.Context) ([]Result, error) {
@@ -32,9 +32,9 @@ func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas
 }
 
 // runDetached runs fn on a goroutine and returns its results, or an error once ctx ends or timeout has passed. Then fn
-// goes on alone, bounded by the client's own timeouts. Its context has the values of ctx. It does not have the deadline
-// of ctx, which would make some clients drop a good connection. It ends when runDetached returns, so that a command that
-// still waits for a connection is never sent.
+// goes on alone, bounded by the client's own timeouts. fn's own context has the values of ctx. It does not have the
+// deadline of ctx, which would make some clients drop a good connection. It ends when runDetached returns, so that a
+// command that still waits for a connection is never sent.
 func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration, fn func(context.Context) (T, error)) (v T, err error) { //nolint:revive // a method has no parameters of type
 	if ctx.Err() != nil {
 		return v, notSent(ctx)
@@ -59,7 +59,7 @@ func runDetached[T any](t *Transport, ctx context.Context, timeout time.Duration
 	case <-run.Done():
 	}
 	select {
-	case r := <-reply: // select chose at random: a known outcome is worth more
+	case r := <-reply: // both came at once, and a reply is worth more
 		return r.v, r.err
 	default:
 	}
@@ -72,10 +72,10 @@ type acks struct {
 	wait     time.Duration
 }
 
-// A node has pipelines that stay on one connection.
+// A node is a server, or a client of one, whose pipelines stay on one connection.
 type node interface{ Pipeline() redis.Pipeliner }
 
-// runAcked runs calls on the servers that have their keys. If that is not known for a call, its result is the error.
+// runAcked runs each call on the server that has its key. A call whose server is not known gets an error.
 func (t *Transport) runAcked(ctx context.Context, w *acks, calls []Call) []Result {
 	if t.many == nil {
 		return t.runAckedOn(ctx, t.rdb, w, calls)
@@ -95,8 +95,8 @@ func (t *Transport) runAcked(ctx context.Context, w *acks, calls []Call) []Resul
 	return results
 }
 
-// runAckedOn runs calls on one server, and follows its redirections together with WAIT. A Cluster client would follow
-// them for the scripts alone, and WAIT would not reach the other server.
+// runAckedOn runs calls on one server. It sends a redirected call to the other server itself, with a WAIT. A Cluster
+// client would redirect the script alone, and WAIT would not reach the other server.
 func (t *Transport) runAckedOn(ctx context.Context, at node, w *acks, calls []Call) []Result {
 	send := func(at node, asking bool, calls []Call) []Result {
 		return withTexts(calls, func(verb string, calls []Call) []Result { return exchange(ctx, at, w, asking, verb, calls) })
@@ -110,8 +110,7 @@ func (t *Transport) runAckedOn(ctx context.Context, at node, w *acks, calls []Ca
 	return results
 }
 
-// withTexts sends calls by SHA, and again with the text those whose script the server does not know. Their number
-// varies, because each server has its own script cache.
+// withTexts sends calls by SHA. It sends a call again, with the text, if the server does not know its script.
 func withTexts(calls []Call, send func(verb string, calls []Call) []Result) []Result {
 	results := send(evalsha, calls)
 	var cold []int
@@ -129,7 +128,7 @@ func withTexts(calls []Call, send func(verb string, calls []Call) []Result) []Re
 	return results
 }
 
-// exchange sends the calls, and WAIT if w is set, in one pipeline, and so on one connection.
+// exchange sends one pipeline: the calls, each behind ASKING if asking is set, and WAIT if w is set.
 func exchange(ctx context.Context, at node, w *acks, asking bool, verb string, calls []Call) []Result {
 	p := at.Pipeline()
 	cmds := make([]once, len(calls))
@@ -164,12 +163,12 @@ func exchange(ctx context.Context, at node, w *acks, asking bool, verb string, c
 	return results
 }
 
-// redirected returns the server that a Cluster names in a MOVED or ASK answer, and whether ASKING must come first. It
-// returns nil if the answer names no known server: then nothing has run, and the caller tries again.
+// redirected returns the server that a MOVED or ASK in err names, and whether ASKING must come first. It returns nil
+// for any other error, and for an unknown server. After MOVED or ASK nothing has run, so the caller tries again.
 func (t *Transport) redirected(ctx context.Context, err error) (to node, asking bool) {
 	addr, moved := redis.IsMovedError(err)
 	if moved {
-		t.Reload() // for the next call; this one goes on
+		t.Reload() // for later calls
 	} else if addr, asking = redis.IsAskError(err); !asking {
 		return nil, false
 	}

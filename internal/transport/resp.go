@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A rawCmd is a command to be encoded in RESP2. If it has a verb, then verb, script, number of keys and keys come before
-// args. Keeping them apart saves an allocation for each.
+// A rawCmd is a command for a stream, which encodes it in RESP2. args are the whole command, or what follows verb,
+// script, number of keys and keys. Keeping these out of args saves an allocation for each.
 type rawCmd struct {
 	verb, script string
 	keys         []string
@@ -31,7 +31,7 @@ func encodable(args []any) bool {
 	return true
 }
 
-// appendCommand appends the encoding of c, whose arguments must be encodable.
+// appendCommand appends the encoding of c. The arguments must be encodable.
 func appendCommand(b []byte, c rawCmd) []byte {
 	if c.verb == "" {
 		b = appendHead(b, '*', len(c.args))
@@ -85,7 +85,7 @@ type decoder struct{ in *bufio.Reader }
 const (
 	readSize = 32 << 10  // the size of the buffer, and the longest line
 	maxReply = 512 << 20 // bytes of a string, by Redis' own limit
-	maxDepth = 16
+	maxDepth = 16        // of arrays inside arrays
 )
 
 var errReply = errors.New("not a reply of redis")
@@ -97,8 +97,8 @@ func (e answerError) Error() string { return string(e) }
 
 func (answerError) RedisError() {}
 
-// reply waits for the next reply, or element of one. It may have depth arrays in each other. After an error the
-// connection cannot be read any more.
+// reply reads the next reply, or the next element of an array, and waits for it. depth is how many arrays may be inside
+// each other. After an error the connection cannot be read any more.
 func (d *decoder) reply(depth int) (r reply, err error) {
 	line, err := d.in.ReadSlice('\n')
 	if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
@@ -132,7 +132,7 @@ func (d *decoder) reply(depth int) (r reply, err error) {
 
 // text reads a string of n bytes, and the end of its line.
 func (d *decoder) text(n int) (_ reply, err error) {
-	var b strings.Builder // grows with what comes, because a server may announce more than it sends
+	var b strings.Builder // grows as data arrives, because a server may announce more than it sends
 	b.Grow(min(n, readSize))
 	for b.Len() < n && err == nil {
 		var part []byte
@@ -144,7 +144,7 @@ func (d *decoder) text(n int) (_ reply, err error) {
 		return reply{}, err
 	}
 	end, err := d.in.Peek(2)
-	if err == nil && string(end) != "\r\n" { // else a reply that is not whole would be believed
+	if err == nil && string(end) != "\r\n" { // otherwise a wrong length would go unnoticed
 		err = fmt.Errorf("%w: %q at the end of a string", errReply, end)
 	}
 	_, _ = d.in.Discard(len(end))

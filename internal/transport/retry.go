@@ -9,25 +9,25 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// Try calls attempt until it returns again == false or an error that lasts (see Hopeless), and returns that error. Try
-// calls attempt again after a pause if it failed, and at once if it did not: so attempt must look at ctx. If ctx ends
-// or stop is closed during a pause, Try returns the latest error. If ctx ends an attempt, it is the one before, if any.
+// Try calls attempt until it returns again == false or an error that lasts (see Hopeless), and returns that error.
+// After an error Try pauses, otherwise it does not: so attempt must look at ctx. If ctx ends or stop is closed during a
+// pause, Try returns the latest error. If ctx ends an attempt, Try returns the error of the one before, if any.
 func Try(ctx context.Context, stop <-chan struct{}, attempt func() (again bool, err error)) error {
 	return TryEvery(ctx, stop, longestPause, attempt)
 }
 
-// TryEvery is Try with pauses of at most most, and never more than 1 s.
+// TryEvery is Try with pauses no longer than most, and never more than 1 s.
 func TryEvery(ctx context.Context, stop <-chan struct{}, most time.Duration, attempt func() (again bool, err error)) error {
 	for before, fails := error(nil), 0; ; {
 		again, err := attempt()
 		if before != nil && ending.Is(err, ctx.Err()) {
-			return before // which says what was the matter
+			return before // it says what failed; err says only that ctx has ended
 		}
 		switch before = err; {
 		case !again || err != nil && Hopeless(err):
 			return err
 		case err == nil, errors.Is(err, errConnecting):
-			continue
+			continue // at once: with errConnecting the dial goes on
 		}
 		fails++
 		if !ending.Pause(ctx, stop, BackoffUpTo(fails, most)) {
@@ -36,7 +36,7 @@ func TryEvery(ctx context.Context, stop <-chan struct{}, most time.Duration, att
 	}
 }
 
-// Hopeless reports whether another try would get the same answer, or none.
+// Hopeless reports whether another try would fail too: with the same answer, or because the client is closed.
 func Hopeless(err error) bool {
 	outcome := Classify(err)
 	return outcome == Refused || outcome == Closed
@@ -48,7 +48,7 @@ const longestPause = time.Second
 // random, so that clients do not retry at the same time.
 func Backoff(fails int) time.Duration { return BackoffUpTo(fails, longestPause) }
 
-// BackoffUpTo is Backoff, but at most most.
+// BackoffUpTo is Backoff with a limit: it returns no more than most.
 func BackoffUpTo(fails int, most time.Duration) time.Duration {
 	d := min(10*time.Millisecond<<min(fails-1, 7), longestPause, most)
 	return d/2 + Spread(d/2)

@@ -12,11 +12,11 @@ import (
 
 // A Primary is a server that has keys: the only one, or a primary of a Cluster.
 type Primary struct {
-	Addr string
+	Addr string // "" for the only server
 	rdb  server
 }
 
-// Primaries returns all primaries, as the client knows them now. The kind of the client must be known.
+// Primaries returns all primaries, as the client knows them now. It may only be called if Knows returns true.
 func (t *Transport) Primaries(ctx context.Context, timeout time.Duration) ([]Primary, error) {
 	if t.many == nil {
 		return []Primary{{"", t.single}}, nil
@@ -37,8 +37,8 @@ func (t *Transport) Primaries(ctx context.Context, timeout time.Duration) ([]Pri
 	return all, nil
 }
 
-// Scan makes one step of Redis' SCAN for keys that match a pattern. step is how many keys it looks at. It returns the
-// matching keys and the cursor of the next step, 0 at the end. A key that exists all the time is returned at least once.
+// Scan makes one step of Redis' SCAN, over about as many keys as step says. It returns those that match the pattern,
+// and the cursor of the next step, 0 at the end. A key that exists all the time is returned at least once.
 func (t *Transport) Scan(ctx context.Context, timeout time.Duration, at Primary, from uint64, pattern string, step int64) (keys []string, next uint64, err error) {
 	type page struct {
 		keys []string

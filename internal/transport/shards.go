@@ -6,15 +6,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// shards are the sources of streams to the primaries of a Cluster. They are used if the Cluster client itself has no
-// hooks, which would not see commands that are sent to a primary. Those of the primary's client do.
+// shards are the sources of streams to the primaries of a Cluster. They are only used if the Cluster client itself has
+// no hooks: those would not see commands on a stream. The hooks of a primary's own client do.
 type shards struct {
-	hooks hooks    // of the Cluster client
+	hooks hooks    // of the Cluster client itself
 	of    sync.Map // from *redis.Client to *streamSource
 }
 
-// newShard makes the source for a primary. It closes those of servers that have left: the Cluster client has closed their
-// clients, whose pools are empty now.
+// newShard makes the source for a primary, unless the Transport closes. It closes the sources of servers that have
+// left: the Cluster client has closed their clients, whose pools are empty now.
 func (t *Transport) newShard(node *redis.Client) *streamSource {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,7 +33,7 @@ func (t *Transport) newShard(node *redis.Client) *streamSource {
 	return at.(*streamSource)
 }
 
-// close closes all sources. It needs Transport.closing, after which there are no new ones.
+// close closes all sources. Transport.closing must be set, so that no new ones are made.
 func (s *shards) close() {
 	if s == nil {
 		return
@@ -49,7 +49,7 @@ type scout struct {
 	found *hooks
 }
 
-// Name is called by the client behind its hooks, to find the command's server.
+// Name looks for hooks: a Cluster client asks for the name once its hooks have run, to find the command's server.
 func (s *scout) Name() string {
 	s.found.detect()
 	return s.once.Name()

@@ -10,17 +10,17 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// A sharing is one call on a stream. The call sends one command. It sends it again if it was grouped and the group did
-// nothing for it, or if the server does not know the script.
+// A sharing is one call on a stream. It sends one command, and sends that again only if a group did nothing for it, or
+// if the server does not know the script.
 type sharing struct {
-	s       *stream       // nil: there is no call
-	until   time.Time     // when the call ends
+	s       *stream       // nil: there is no stream for the call
+	until   time.Time     // when the call's time ends
 	timeout time.Duration // how long the call waits for an answer
 	failure error         // why the call has no answer
 }
 
-// send sends a command, and waits for its reply until ctx or the call's time ends. It sends none after one that got no
-// answer: that one may have run, and now a hook sends it again.
+// send sends a command, and waits for its reply until ctx or the call's time ends. After a command without an answer it
+// sends nothing: a hook wants to repeat one that may have run.
 func (c *sharing) send(ctx context.Context, cmd rawCmd) (any, error) {
 	switch {
 	case c.failure != nil:
@@ -43,9 +43,9 @@ func (c *sharing) send(ctx context.Context, cmd rawCmd) (any, error) {
 // mayHaveRun reports whether the script may have run, or may still run, though its call returned err.
 func mayHaveRun(err error) bool { return err != nil && Classify(err) == Unknown }
 
-// doShared runs a call on a stream. It puts back the stream's own error if a hook has changed that. If the stream broke
-// before the call was sent, or another server of the Cluster has the key, the client's pool is used: the client itself
-// follows a server's word where to go.
+// doShared runs a call on a stream. If a hook has changed the stream's error, doShared restores that. If the stream
+// broke before the call was sent, or another server of the Cluster has the key, doShared uses the client's pool: there
+// the client follows MOVED and ASK.
 func (t *Transport) doShared(ctx context.Context, w *sharing, c *Call) Result {
 	s := w.s
 	defer s.end()
@@ -74,7 +74,7 @@ func (t *Transport) doShared(ctx context.Context, w *sharing, c *Call) Result {
 	return t.pooled(ctx, left, s.source, c)
 }
 
-// elsewhere reports whether a server of a Cluster did not run a call because another one has its key.
+// elsewhere reports whether a server did not run a call because another one of the Cluster has its key.
 func elsewhere(err error) bool { return hasCode(err, "MOVED") || hasCode(err, "ASK") || ReadOnly(err) }
 
 // why returns the error for the caller of a call without a reply. ctx is the caller's context. A hook may have sent the

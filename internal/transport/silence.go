@@ -9,18 +9,17 @@ import (
 )
 
 // All connections through one firewall, or to one address that another machine has taken over, can die at the same time
-// without an error. The client's pool would hand them out one after the other, and each would cost a call its timeout: a
-// pool of twenty outlasts a lease. So when a call is not answered, every idle connection is sent a probe at once. It
-// is in use until it answers or the client's ReadTimeout closes it, so the next call dials a new connection.
+// without an error. The client's pool would hand them out one after the other, and each would cost a call its timeout:
+// a pool of twenty outlasts a lease. So when a call is not answered, a probe is sent on every idle connection at once.
+// It keeps the connection in use until an answer or the client's ReadTimeout, so that the next call gets no dead one.
 
 // noScript is a digest that no script has. Running it needs no more permissions than every call, changes nothing, and
 // gets an answer: NOSCRIPT.
 var noScript = strings.Repeat("0", 40)
 
-// probe starts to probe the idle connections to a server that has not answered a call. It does nothing if the server is
-// being probed. If no connection is idle, the client makes one: the call that gave up may have ended before its
-// connection was ready. If another server of a Cluster has the key, the answer is MOVED, which will do. probe does not
-// wait.
+// probe probes the idle connections to a server that has not answered a call, unless it is doing so already. If none is
+// idle, the client makes one: the call may have ended before its connection was ready. If another server of a Cluster
+// has the key, the answer is MOVED, which will do. probe does not wait.
 func (t *Transport) probe(name string, at server, key string) {
 	stats := at.PoolStats()
 	t.alone("probe "+name, func() {
@@ -46,8 +45,8 @@ func (t *Transport) alone(name string, fn func()) {
 	})
 }
 
-// onIdle runs a command on each connection that stats says is idle in the client's pools, on all at once. In the pool
-// for single commands it runs at least as many as least says.
+// onIdle runs a command on each idle connection of the client's pools, on all at once. stats says how many are idle. In
+// the pool for single commands it runs at least as many as least says.
 func onIdle(ctx context.Context, at server, stats *redis.PoolStats, least int, command func() redis.Cmder) {
 	var wg sync.WaitGroup
 	for range max(int(stats.IdleConns), least) {

@@ -39,7 +39,7 @@ const (
 	maxLooks = 1000
 )
 
-// spinRead reads what comes within spinTime. It returns 0 if nothing came. It also returns 0 if the connection has ended
+// spinRead polls for spinTime, and reads what comes. It returns 0 if nothing came, and also if the connection has ended
 // or its deadline has passed: the blocking read that follows reports that.
 func spinRead(raw syscall.RawConn, b []byte) (n int) {
 	_ = raw.Read(func(fd uintptr) bool {

@@ -11,7 +11,7 @@ import (
 )
 
 // A streamSource makes the stream to the client's server, and a new one when the stream ends. On a stream calls share
-// their writes, and each can end before its reply. With go-redis alone a command on the wire cannot be interrupted.
+// writes, and a call can end before its reply. go-redis alone cannot interrupt a command on the wire.
 //
 // Connections are made with the client's options. The client's hooks see the commands if they were added before the
 // Transport was made.
@@ -21,12 +21,12 @@ type streamSource struct {
 	opt    *redis.Options
 	limit  time.Duration // the client's ReadTimeout; 0: none
 	// slow is set when a call leaves a stream that is silent, or a read or write times out. Calls use the client's pool
-	// until one of them has succeeded. Otherwise every call to a slow server would dial it. If the pool is full, they use
-	// a stream, which is dialled once in dialPause.
+	// until one of them succeeds. Otherwise every call to a slow server would dial it. If the pool is full, calls use a
+	// stream nonetheless, which is dialled no more often than once in dialPause.
 	slow     atomic.Bool
 	stream   atomic.Pointer[stream]
 	hooks    hooks
-	rtt      *atomic.Int64  // the field of the Transport
+	rtt      *atomic.Int64  // Transport.rtt
 	sentinel bool           // the client finds its server by Sentinel
 	running  sync.WaitGroup // goroutines of openings, and of streams that are being closed
 
@@ -35,11 +35,11 @@ type streamSource struct {
 	mu           sync.Mutex // guards the following fields
 	noDialBefore time.Time
 	closed       bool // no dial begins any more
-	awaited      bool // running is waited for, so nothing is added to it
+	awaited      bool // close waits for running, so nothing may be added to it
 }
 
 // newStreamSource returns nil for a client that cannot be rebuilt from its options: one with a limiter or streaming
-// credentials. rtt is the round trip time, if it is known.
+// credentials. rtt is where the Transport stores the round trip time.
 func newStreamSource(c *redis.Client, rtt *atomic.Int64) *streamSource {
 	opt := c.Options()
 	if opt.Limiter != nil || opt.StreamingCredentialsProvider != nil {
@@ -51,12 +51,12 @@ func newStreamSource(c *redis.Client, rtt *atomic.Int64) *streamSource {
 	return o
 }
 
-// bySentinel is the address in the options of a client by Sentinel.
+// bySentinel is the address that go-redis puts into the options of a Sentinel client.
 const bySentinel = "FailoverClient"
 
 // dialOptions returns the options of the client that dials the one connection of an opening.
 func dialOptions(opt redis.Options) *redis.Options {
-	opt.PoolSize = 2 // after so many failed dials go-redis would go on in the background
+	opt.PoolSize = 2 // after one failed dial a pool of 1 would dial on in the background
 	opt.MinIdleConns, opt.MaxIdleConns, opt.MaxActiveConns = 0, 0, 0
 	opt.PipelinePoolSize = -1
 	opt.ClientSideCache, opt.ClientSideCacheConfig, opt.AutoPipelineOptions = nil, nil, nil
@@ -67,8 +67,8 @@ func dialOptions(opt redis.Options) *redis.Options {
 	return &opt
 }
 
-// optionFor returns the option that go-redis will turn into this timeout. opt went through that conversion already: an
-// option of 0 means the default and -1 means none, while a timeout of 0 means none.
+// optionFor returns the option that go-redis turns into this timeout. Because 0 stands for the default there, -1
+// becomes a timeout of 0, which is none, and -2 becomes -1.
 func optionFor(timeout time.Duration) time.Duration {
 	if timeout <= 0 {
 		return timeout - 1
@@ -76,19 +76,18 @@ func optionFor(timeout time.Duration) time.Duration {
 	return timeout
 }
 
-// checkAfter is how long an idle connection is used without a check, which is a system call.
+// checkAfter is how long a stream may be idle before the next call checks its connection by a system call.
 const checkAfter = 10 * time.Millisecond
 
-// stall is how long a stream may owe replies without receiving anything before new calls use the client's pool: the
-// connection may be dead. If twice the round trip is longer, that counts.
+// stall is how long a stream may owe replies and receive nothing before new calls use the client's pool, because the
+// connection may be dead. If two round trips take longer, they are the limit.
 const stall = 100 * time.Millisecond
 
-// dialPause is how long no dial begins after one has failed, or has made a stream that had to end.
+// dialPause is the least time from a dial that failed, or whose stream soon had to end, to the next dial.
 const dialPause = time.Second
 
 // join returns a sharing of the stream for a call, or an empty one if the call must use the client's pool. If there is
-// no stream, it starts a dial and waits for that. An error says that the dial took too long. It goes on for the next
-// call.
+// no stream, join dials one and waits. If ctx or timeout ends first, join returns an error, and the dial goes on.
 func (o *streamSource) join(ctx context.Context, timeout time.Duration) (w sharing, waited time.Duration, err error) {
 	if o == nil || o.slow.Load() && !o.poolFull() {
 		return w, 0, nil
@@ -96,7 +95,7 @@ func (o *streamSource) join(ctx context.Context, timeout time.Duration) (w shari
 	if w = o.tryJoin(timeout); w.s != nil {
 		return w, 0, nil
 	}
-	// A client without connections is closed, and must say so itself, or is used for the first time.
+	// A client without connections is closed, and must say so itself, or has not been used yet.
 	if o.stream.Load() != nil || o.rdb.PoolStats().TotalConns == 0 && o.opening.Load() == nil {
 		return w, 0, nil
 	}
@@ -110,11 +109,11 @@ func (o *streamSource) join(ctx context.Context, timeout time.Duration) (w shari
 }
 
 // A client of Sentinel closes the connections of its pool when the Sentinels name another primary, and does not tell.
-// The old primary may go on answering for a while, if it was cut off. So the stream ends when a connection of the pool
-// has gone since the stream's dial began, whatever the reason. One in use at that moment goes when it is given back.
+// The old primary may go on answering for a while, if it was cut off. So the stream ends once the pool has lost a
+// connection since the stream's dial began, for whatever reason. A connection in use is lost when it is given back.
 
-// switched ends the stream if the client may have another primary by now: also if the pool has no idle connection that
-// would have gone. A stream that was young is not replaced at once, because connections may go all the time.
+// switched ends the stream and returns true if the Sentinels may have named another primary. Without an idle connection
+// in the pool that could go unnoticed. A young stream is not replaced at once: a pool may lose connections often.
 func (o *streamSource) switched(s *stream) bool {
 	pool := o.rdb.PoolStats()
 	if pool.StaleConns == s.poolLost && pool.IdleConns > 0 {
@@ -129,8 +128,8 @@ func (o *streamSource) switched(s *stream) bool {
 	return true
 }
 
-// poolBusy reports whether the client's pool has no idle connection while there is a stream, or can have none. The
-// client's owner may use all connections for a long time, and dialling a new one may take longer than a lease lasts.
+// poolBusy reports whether a call must not wait for the client's pool: no connection is idle while there is a stream,
+// or the pool is full. The application may use all of them for long, and a dial may take longer than a lease lasts.
 func (o *streamSource) poolBusy() bool {
 	if o == nil {
 		return false
@@ -142,7 +141,7 @@ func (o *streamSource) poolBusy() bool {
 	return stats.IdleConns == 0 && (stats.PipelineStats == nil || stats.PipelineStats.IdleConns == 0)
 }
 
-// poolFull reports whether all connections of the client's pool are in use, and it makes no more.
+// poolFull reports whether all connections of the client's pool are in use, and the client makes no more.
 func (o *streamSource) poolFull() bool {
 	stats, opt := o.rdb.PoolStats(), o.rdb.Options()
 	most := opt.PoolSize
@@ -152,7 +151,7 @@ func (o *streamSource) poolFull() bool {
 	return stats.IdleConns == 0 && int(stats.TotalConns) >= most
 }
 
-// tryJoin returns a sharing of the present stream, or an empty one if there is none that may be used.
+// tryJoin returns a sharing of the current stream, or an empty one if there is none or it must not be used.
 func (o *streamSource) tryJoin(timeout time.Duration) (none sharing) {
 	s, now := o.stream.Load(), time.Now()
 	if s == nil || o.sentinel && o.switched(s) {
@@ -167,11 +166,11 @@ func (o *streamSource) tryJoin(timeout time.Duration) (none sharing) {
 	}
 	switch {
 	case s.silent(now):
-		if alone { // those who waited have left
+		if alone { // the callers that waited have left
 			s.giveUp()
 		}
 		return none
-	case alone && o.rdb.PoolStats().TotalConns == 0:
+	case alone && o.rdb.PoolStats().TotalConns == 0: // the client may be closed: see join
 		return none
 	case !owes:
 		s.used.Store(int64(age))
@@ -185,8 +184,8 @@ func (o *streamSource) tryJoin(timeout time.Duration) (none sharing) {
 	return sharing{s: s, until: now.Add(timeout), timeout: timeout}
 }
 
-// close lets no new stream be made, ends a dial, and waits for its goroutine and for those of streams that have ended.
-// It does not wait for a stream that a call still uses, because that may be in a hook: the last call closes it.
+// close prevents new streams, cancels a dial, and waits for its goroutine and those of ended streams. It does not wait
+// for a stream that a call still uses, because that call may hang in a hook. The last call closes the stream.
 func (o *streamSource) close() {
 	if o == nil {
 		return
@@ -206,7 +205,7 @@ func (o *streamSource) close() {
 	o.running.Wait()
 }
 
-// spawn runs fn on a goroutine that close waits for, unless it waits already.
+// spawn runs fn on a goroutine that close waits for, unless close waits already.
 func (o *streamSource) spawn(fn func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -14,30 +14,30 @@ import (
 )
 
 // A stream is a connection that calls share. One goroutine writes the commands of all callers, as many at once as are
-// queued, and another reads the replies, which come in the same order. Closing the connection ends both. A caller that is
+// queued. Another reads the replies, which come in the same order. Closing the connection ends both. A caller that is
 // alone writes and reads itself, because waking the goroutines would take half as long as its round trip.
 //
 // If a call ends before its reply, that reply is dropped when it comes. If the stream has received nothing since the
-// call was sent, or for long, no new call begins on the stream.
+// command was taken for writing, or is silent, no new call begins on it.
 type stream struct {
 	source   *streamSource
 	conn     net.Conn
 	made     time.Time
-	poolLost uint32        // how many connections the client's pool had lost when the dial began
-	free     sync.Pool     // of *flight
+	poolLost uint32        // the pool's StaleConns when the dial began: see switched
+	free     sync.Pool     // of *flight, for later calls
 	toWrite  chan struct{} // cap 1: tells the writer that the queue is not empty
-	toRead   chan struct{} // cap 1: tells the reader that it has to read
-	closed   chan struct{} // ends the goroutines; closed when conn is about to be
+	toRead   chan struct{} // cap 1: tells the reader that reading is its task
+	closed   chan struct{} // ends the goroutines; closed just before conn
 	closing  sync.Once
 	running  sync.WaitGroup // the goroutines that write and read
 	load     atomic.Int32   // calls on the stream, including time in hooks; the last call closes a retired stream
 	over     atomic.Bool    // retired: no call begins any more
 	reads    atomic.Int64   // how many replies have been received
 
-	// Since when the server has owed replies and been silent: the later of both, in nanoseconds since made.
-	used  atomic.Int64 // when the latest call began that found no reply owed
-	heard atomic.Int64 // when the latest reply came after which others were owed
-	owed  atomic.Int32 // the length of flying
+	// The server has been silent since the later of these two instants, in nanoseconds since made.
+	used  atomic.Int64 // when the latest call began while no reply was owed
+	heard atomic.Int64 // when the latest reply came that left others owed
+	owed  atomic.Int32 // len(flying), for readers without mu
 
 	in  *decoder // only for the caller or goroutine that reads
 	out []byte   // only for the caller that is alone
@@ -45,10 +45,10 @@ type stream struct {
 	mu          sync.Mutex // guards the following fields
 	queue       []*flight  // not written yet
 	flying      []*flight  // written or being written, and not answered
-	alone       *flight    // its caller writes and reads itself
-	writing     bool       // that caller writes, or could not: nobody else may
+	alone       *flight    // the flight of the caller that is alone; nil: none is
+	writing     bool       // that caller writes, or its write failed: nobody else may write
 	reading     bool       // that caller or the reader reads, or is about to
-	interrupted bool       // that caller's deadlines are in the past
+	interrupted bool       // conn has deadlines in the past, which stop that caller
 	group       grouping
 	dead        bool // nothing is written any more; replies may still come
 
@@ -70,7 +70,7 @@ type flight struct {
 	group   int   // number of flights in the group that begins here; 0: none begins here
 	taken   bool  // taken for writing
 	ended   bool  // the flight has its reply, or its caller has left
-	expired bool  // until has passed; its caller reads it without mu once done tells
+	expired bool  // until has passed; its caller may read this without mu after done
 	reads   int64 // stream.reads when the flight was taken
 }
 
@@ -82,20 +82,20 @@ type reply struct {
 
 var errLost = errors.New("the connection was lost")
 
-// newStream makes the source's stream of a connection whose handshake is done.
+// newStream turns a connection whose handshake is done into the source's stream.
 func newStream(o *streamSource, conn net.Conn, poolLost uint32) *stream {
 	s := &stream{source: o, conn: conn, made: time.Now(), poolLost: poolLost}
 	s.toWrite, s.toRead, s.closed = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
 	s.in = &decoder{bufio.NewReaderSize(newSpinner(conn, &s.load), readSize)}
-	s.alarm = time.AfterFunc(stall, s.alarmFired) // armAlarm says when it goes off
+	s.alarm = time.AfterFunc(stall, s.alarmFired) // armAlarm sets the time
 	o.stream.Store(s)                             // before anything can fail, so that retire finds it there
 	s.running.Go(s.write)
 	s.running.Go(s.read)
 	return s
 }
 
-// send sends a command, and waits for its reply until ctx ends or until has passed. again is true if the command was
-// grouped and must be sent alone.
+// send sends a command and returns its reply, or an error once ctx ends or the instant until is reached. again is true
+// if a group did nothing for the command, which must then be sent alone.
 func (s *stream) send(ctx context.Context, until time.Time, cmd rawCmd) (r reply, again bool) {
 	f, ok := s.free.Get().(*flight)
 	if !ok {
@@ -132,7 +132,7 @@ func (s *stream) send(ctx context.Context, until time.Time, cmd rawCmd) (r reply
 		}
 	}
 	r, again = f.reply, f.again
-	if !leaves && ctx.Err() == nil { // else done or a late interruption may still be for this flight
+	if !leaves && ctx.Err() == nil { // otherwise f may still get a late signal or interruption
 		*f = flight{done: f.done}
 		s.free.Put(f)
 	}
@@ -150,9 +150,9 @@ func wake(c chan<- struct{}) {
 // past is a deadline that ends reads and writes at once.
 var past = time.Unix(1, 0)
 
-// roundTrip writes the command of a caller that is alone, and reads its reply. It returns early at the end of ctx or of
-// the call's time. If it was reading, the reader takes the reply. A call that ends after a part of its reply has come
-// ends the connection.
+// roundTrip writes the command of a caller that is alone, and reads its reply. The end of ctx or of the call's time
+// interrupts that. If the write is interrupted, the stream is retired. If the wait for the reply is, the reader takes
+// the reply. If a part of it has come, the connection ends.
 func (s *stream) roundTrip(ctx context.Context, f *flight) {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() {
@@ -185,8 +185,8 @@ func (s *stream) roundTrip(ctx context.Context, f *flight) {
 	}
 }
 
-// written ends the writing of the caller that is alone, and lets the writer go on unless err says that nothing more can
-// be written. If the caller was interrupted it returns true: the stream has been silent, and nobody writes to it again.
+// written ends the writing of the caller that is alone. If err is nil, the writer may go on. written returns true if
+// the caller was interrupted. Then writing stays set, so nobody writes any more, and leave retires the stream.
 func (s *stream) written(err error) (interrupted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +200,7 @@ func (s *stream) written(err error) (interrupted bool) {
 	return false
 }
 
-// leaveReply leaves the reply of the caller that is alone to the reader, if that caller was interrupted.
+// leaveReply leaves the reply to the reader, and returns true, if the caller that is alone was interrupted.
 func (s *stream) leaveReply() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +211,7 @@ func (s *stream) leaveReply() bool {
 	return false
 }
 
-// interrupt ends the system call of the caller that is alone, if f is its flight. It needs s.mu.
+// interrupt ends the read or write of the caller that is alone, if f is its flight. It needs s.mu.
 func (s *stream) interrupt(f *flight) {
 	if s.alone != f {
 		return
@@ -223,7 +223,7 @@ func (s *stream) interrupt(f *flight) {
 	}
 }
 
-// endAlone ends the part of the caller that is alone. If replies are owed, the reader goes on. It needs s.mu.
+// endAlone lets others use the connection again. If reading is set, the reader goes on. It needs s.mu.
 func (s *stream) endAlone() {
 	s.alone = nil
 	if s.interrupted {
@@ -235,7 +235,7 @@ func (s *stream) endAlone() {
 }
 
 // leave ends a call. If the flight has a reply, left is false. Otherwise the caller leaves without one, and sent tells
-// whether the command may have been written.
+// whether the command may have been written. leave retires a stream that may be dead.
 func (s *stream) leave(f *flight) (sent, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,8 +264,8 @@ func (s *stream) failQueue() {
 	s.queue = nil
 }
 
-// manyCalls is the number of calls under way from which on the writer first lets the callers run that have just got their
-// replies: their next commands leave in the same write. With fewer, the server would be idle meanwhile.
+// manyCalls is the number of calls under way from which on the writer first yields. Callers that have just got their
+// replies can then put their next commands into the same write. With fewer calls, the server would be idle meanwhile.
 const manyCalls = 64
 
 // write writes what is queued, until the connection is closed.
@@ -282,7 +282,7 @@ func (s *stream) write() {
 		}
 		out = s.takeQueue(out[:0])
 		if len(out) == 0 {
-			continue // an earlier write has taken all, the callers have left, or one that is alone writes
+			continue // an earlier write took all, the callers have left, or one that is alone is writing
 		}
 		if _, err := s.conn.Write(out); err != nil {
 			s.fail(err)
@@ -291,13 +291,13 @@ func (s *stream) write() {
 	}
 }
 
-// takeQueue takes all flights off the queue, and appends their encoded commands to out. It takes none while a caller that
-// is alone writes.
+// takeQueue takes all flights off the queue, and appends their encoded commands to out. It takes none while a caller
+// that is alone writes.
 func (s *stream) takeQueue(out []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writing {
-		return out // the caller that is alone writes first, and wakes the writer then
+		return out // written wakes the writer afterwards
 	}
 	at := len(s.flying)
 	s.flying = s.group.arrange(s.flying, s.queue)
@@ -324,8 +324,8 @@ func (s *stream) takeQueue(out []byte) []byte {
 	return out
 }
 
-// read reads replies until the connection is closed. After a reply that leaves no more than one caller it stops, so that
-// the next one may read itself.
+// read reads replies until the connection is closed. It pauses when no reply is owed and no more than one call is under
+// way, so that the next caller can read itself.
 func (s *stream) read() {
 	for {
 		select {
@@ -346,9 +346,9 @@ func (s *stream) read() {
 	}
 }
 
-// take gives a reply that was read to its call. more tells whether the reader has to go on.
+// take gives a reply to the call or group that it is for. more tells whether the reader must go on.
 func (s *stream) take(r reply) (more bool, err error) {
-	// A connection so new that another one would lead to the same server is kept, unless that is a replica.
+	// After NOREPLICAS a young connection is kept: a new one would lead to the same server.
 	if r.err != nil && takesNoWrites(r.err) && (ReadOnly(r.err) || time.Since(s.made) >= retireInterval) {
 		s.giveUp() // before its caller tries again: after a failover the address may lead to another server
 	}
@@ -370,7 +370,7 @@ func (s *stream) take(r reply) (more bool, err error) {
 	if len(s.flying) > 0 {
 		s.heard.Store(int64(time.Since(s.made)))
 	}
-	s.reading = len(s.flying) > 0 || s.alone == nil && s.load.Load() > 1 // to stop and to be woken again costs a crowd much
+	s.reading = len(s.flying) > 0 || s.alone == nil && s.load.Load() > 1 // for several callers a pause costs much
 	if s.alone != nil {
 		s.endAlone()
 	}
@@ -386,10 +386,10 @@ func (f *flight) finish(r reply) {
 		return
 	}
 	f.reply, f.ended = r, true
-	wake(f.done) // which is full if the flight has expired and its caller has not looked yet
+	wake(f.done) // full if the flight has expired, and its caller has not seen that yet
 }
 
-// armAlarm has the alarm, which wakes callers whose time is over, go off at until or before. Zero is never. It needs s.mu.
+// armAlarm sets the alarm for until, unless it goes off earlier anyway. Zero sets nothing. It needs s.mu.
 func (s *stream) armAlarm(until time.Time) {
 	if until.IsZero() || !s.alarmAt.IsZero() && !until.Before(s.alarmAt) {
 		return
@@ -421,7 +421,7 @@ func (s *stream) alarmFired() {
 }
 
 // begin counts a call on the stream, so that nobody closes it. It returns false if the stream is retired. It counts
-// first: between a look at over and the count, the last call could end and close the stream.
+// before it looks at over: otherwise the last call could end in between, and close the stream.
 func (s *stream) begin() bool {
 	s.load.Add(1)
 	if s.over.Load() {
@@ -444,8 +444,8 @@ func (s *stream) silent(now time.Time) bool {
 	return s.owed.Load() > 0 && now.Sub(s.made)-since > max(stall, 2*time.Duration(s.source.rtt.Load()))
 }
 
-// lost reports whether the connection was closed, or received what nobody asked for, while nobody reads. While somebody
-// does, that one notices.
+// lost reports whether the connection was closed, or received data that nobody asked for. While somebody reads it
+// returns false, because a read will notice.
 func (s *stream) lost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -466,7 +466,7 @@ func (s *stream) retire() {
 	s.source.stream.CompareAndSwap(s, nil)
 }
 
-// fail ends all calls with err, because the connection broke. Whether the commands that were taken have run is unknown.
+// fail ends all calls, because the connection broke. Those that were taken get err, and may have run.
 func (s *stream) fail(err error) {
 	if timedOut(err) {
 		s.source.slow.Store(true)

@@ -1,11 +1,11 @@
-// Package transport sends scripts to Redis. It never sends one twice on its own, and a call ends when its context ends.
-// Calls that come together are sent together.
+// Package transport sends scripts to Redis. It never repeats a script that may have run, and a call ends when its
+// context ends. Calls that come together are sent together.
 //
 // go-redis alone does not do the first two: by default it retries a command whose reply was lost, and a context that
 // ends does not interrupt a command on the wire.
 //
-// A call usually goes out on a [stream], a connection of the Transport's own to the server that has the call's key, which
-// calls share. If there is none, the call uses a connection of the client's pool.
+// A call usually goes out on a [stream], a connection of the Transport's own to the server that has the call's key,
+// which calls share. If there is none, the call uses a connection of the client's pool.
 package transport
 
 import (
@@ -24,37 +24,37 @@ import (
 //
 // Redis may run two concurrent calls of one Transport in either order.
 type Transport struct {
-	ReadTimeout time.Duration // of the client; not more than 0: none, or not known. A WAIT must be shorter.
-	Database    int           // that the client selects. A Cluster has only 0.
+	ReadTimeout time.Duration // of the client; 0 or less: none, or not known. A WAIT must be shorter.
+	Database    int           // the database that the client selects. A Cluster has only 0.
 
 	rdb           redis.UniversalClient
 	single        server        // rdb, if it is a client of one server
 	many          cluster       // rdb, if it is a client of a Cluster
 	source        *streamSource // of the one server; nil: calls only use the client's pool
 	shards        *shards       // the sources of a Cluster's primaries; nil: calls only use the client's pool
-	routed        atomic.Bool   // the Cluster client knows its slots
+	routed        atomic.Bool   // the Cluster client has loaded the layout
 	plain         bool          // rdb makes its connections without TLS
 	everAnswered  atomic.Bool   // a command has been answered
 	everSucceeded atomic.Bool   // a call has succeeded, so Redis accepted the credentials
 	rtt           atomic.Int64  // the shortest time of a recent answer, in nanoseconds; 0: not known
 
-	life context.Context // of background work that no call waits for; ends when Wait begins
+	life context.Context // of background work that no call waits for; ends in Wait
 	end  context.CancelFunc
 
 	mu      sync.Mutex      // guards the following fields
 	running map[string]bool // see alone
 	closing bool            // Wait has been called: no background work begins any more
-	working int             // goroutines
+	working int             // the number of goroutines that Wait waits for
 	idle    sync.Cond       // working has become 0; its lock is mu
 }
 
-// Call is one run of a script. It has a key. Keys and Args must not change until Wait has returned, because a command may
-// still be on its way after Do has returned.
+// Call is one run of a script. It has at least one key. Keys and Args must not change until Wait has returned, because
+// a command may still be on its way after Do has returned.
 type Call struct {
 	Script *script.Script
 	Keys   []string
 	Args   []any
-	Apart  bool   // Do uses the client's pool, unless that is busy, and not the stream, whose connection may have died
+	Apart  bool   // Do uses the client's pool unless that is busy, because the stream's connection may have died
 	InFull bool   // Do sends the text even if the server knows the script, to check that EVAL is permitted
 	Usual  *Usual // how to group the call with others on the stream; nil: it is not grouped
 }
@@ -62,7 +62,7 @@ type Call struct {
 // Result is the result of one Call.
 type Result struct {
 	Reply []any
-	Acks  int // how many replicas have what it wrote; only of DoAcked
+	Acks  int // how many replicas have the script's writes; only set by DoAcked
 	Err   error
 }
 
@@ -75,7 +75,7 @@ func New(rdb redis.UniversalClient) *Transport {
 	case cluster:
 		t.many, t.plain, t.ReadTimeout = c, c.Options().TLSConfig == nil, c.Options().ReadTimeout
 	}
-	switch c := rdb.(type) { // a decorator of a client may do more than the client
+	switch c := rdb.(type) { // not for decorators, whose methods may do more than those of the client
 	case *redis.Client:
 		t.source = newStreamSource(c, &t.rtt)
 	case *redis.ClusterClient:
@@ -91,9 +91,10 @@ func New(rdb redis.UniversalClient) *Transport {
 //
 // Do returns when the reply has come, ctx has ended, or timeout, which is more than 0, has passed. If several are true,
 // the reply wins. A command on the wire cannot be recalled: Classify tells whether the script may have run. The error
-// matches ctx.Err() only if ctx has ended, and ErrNoReply if the timeout passed. If Do had to wait for a connection
-// first, at least two thirds of the timeout remain for a stream, because a dial may take much longer than an answer. The
-// client's pool gets what is left. On a stream, the text of a script that the server does not know gets that time again.
+// matches ctx.Err() only if ctx has ended, and ErrNoReply if the timeout passed.
+//
+// If Do had to wait for a dial, which may take long, at least two thirds of the timeout remain for the stream. The
+// client's pool gets what is left. If the stream must send the script's text, too, it gets that time again.
 //
 // Hooks of the redis client see the values of ctx. A pipeline has one context: that of its first call.
 func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]any, error) {
@@ -112,16 +113,16 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	case err != nil:
 		r.Err = inScript(&c, err)
 	case w.s != nil:
-		r = t.doShared(ctx, &w, &c) // a pointer keeps stacks small: garbage collection scans those of all who wait
+		r = t.doShared(ctx, &w, &c) // a pointer keeps stacks small: the garbage collector scans those of all waiting callers
 	default:
 		r = t.pooled(ctx, timeout-waited, o, &c)
 	}
 	return r.Reply, t.failed(&c, r.Err)
 }
 
-// sourceFor returns the source of the stream to the server that has the call's key, and makes it if needed. With nil the
-// call uses the client's pool: the Cluster client has hooks or may have some, the primary is not known yet, the client
-// cannot have a stream, or the Transport closes. It does no I/O.
+// sourceFor returns the source of the stream to the server that has the call's key, and makes it if needed. It returns
+// nil if the call must use the client's pool: the Cluster client has hooks or may have some, the primary is not known
+// yet, the client cannot have a stream, or the Transport closes. It does no I/O.
 func (t *Transport) sourceFor(c *Call) *streamSource {
 	switch {
 	case t.shards == nil:
@@ -139,8 +140,8 @@ func (t *Transport) sourceFor(c *Call) *streamSource {
 	return t.newShard(at.(*redis.Client))
 }
 
-// Knows reports whether the Transport can know which server has a key: the client is one of go-redis, or embeds one. Any
-// other [redis.UniversalClient] sends a command to a server of its choice.
+// Knows reports whether the Transport can know which server has a key: the client is a redis.Client or ClusterClient,
+// or embeds one. Any other [redis.UniversalClient] sends a command to a server of its choice.
 func (t *Transport) Knows() bool { return t.single != nil || t.many != nil }
 
 // OneServer reports whether all keys are on one server, so that one script may use the keys of several locks.
@@ -156,8 +157,8 @@ func (t *Transport) Server(key string) string {
 	return name
 }
 
-// nodeOf returns the name and the client of the server that has the key, if both are known without I/O. The name is "" if
-// there is only one server.
+// nodeOf returns the name and the client of the server that has the key, if both are known without I/O. The name is ""
+// if there is only one server.
 func (t *Transport) nodeOf(key string) (name string, at server, ok bool) {
 	switch {
 	case t.many == nil:
@@ -175,13 +176,13 @@ func (t *Transport) nodeOf(key string) (name string, at server, ok bool) {
 // pooled sends a call on a connection of the client's pool. o is the source of streams to the call's server, or nil.
 func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *streamSource, c *Call) Result {
 	if o != nil && o.stream.Load() == nil && !o.slow.Load() {
-		// If this takes long, the client is probably dialling. A dial for a stream then outlasts this call's timeout, so
-		// that a later try finds a connection.
+		// If this takes long, the client is probably dialling. Then dial for a stream as well: that dial may outlast this
+		// call, so that a later try finds a connection.
 		ready := time.AfterFunc(stall, o.connect)
 		defer ready.Stop()
 	}
 	began := time.Now()
-	own := *c // the goroutine may outlive the caller's
+	own := *c // fn may go on after pooled has returned
 	r, err := runDetached(t, ctx, timeout, func(ctx context.Context) (Result, error) { return t.run(ctx, nil, &own), nil })
 	switch {
 	case err != nil:
@@ -193,7 +194,7 @@ func (t *Transport) pooled(ctx context.Context, timeout time.Duration, o *stream
 	return r
 }
 
-// succeeded records that a call on the pool has succeeded: the server of o is not slow, and a Cluster's slots are known.
+// succeeded records that a call on the pool succeeded: the server of o is not slow, and a Cluster's layout is known.
 func (t *Transport) succeeded(o *streamSource) {
 	if o != nil {
 		o.slow.Store(false)
@@ -211,11 +212,11 @@ func (t *Transport) noteRTT(took time.Duration) {
 	}
 }
 
-// DoAll runs scripts in one pipeline for each server, each script at most once, and returns their results in the order
-// of calls. A call that fails does not fail the others. DoAll returns when Do would. Then each call without an answer
-// has an error, and may have run.
+// DoAll runs scripts, each at most once, and returns their results in the order of calls. Calls to one server share a
+// pipeline of the client's pool, unless that is busy. A call that fails does not fail the others. Once ctx has ended or
+// timeout has passed, each call without an answer has an error, and may have run.
 func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Call) []Result {
-	parts := make(map[string][]int) // calls by server: one that hangs must not delay what the others run
+	parts := make(map[string][]int) // by server: one that hangs must not delay the calls to others
 	for i := range calls {
 		server, _, _ := t.nodeOf(calls[i].Keys[0])
 		parts[server] = append(parts[server], i)
@@ -234,8 +235,8 @@ func (t *Transport) DoAll(ctx context.Context, timeout time.Duration, calls []Ca
 	})
 }
 
-// inParts runs all parts of the calls at the same time. A part is given by the indexes of its calls. inParts returns the
-// results in the order of calls.
+// inParts runs all parts of the calls at the same time. A part is given by the indexes of its calls. inParts returns
+// the results in the order of calls.
 func inParts[K comparable](calls []Call, parts map[K][]int, run func(of K, own []Call) []Result) []Result {
 	results := make([]Result, len(calls))
 	var wg sync.WaitGroup
@@ -254,9 +255,9 @@ func inParts[K comparable](calls []Call, parts map[K][]int, run func(of K, own [
 	return results
 }
 
-// failed returns the error of a call for its caller, and acts on it. After a timeout it probes the idle connections, so
-// that the next call does not use a dead one. It also makes a Cluster client reload the layout, because the primary may
-// be gone. That client only reloads by itself every ten seconds and after commands that it retries. This is neither.
+// failed acts on the error of a call, and returns the error for the caller. After a timeout it probes the idle
+// connections, and after an answer that the server takes no writes it closes them. It also makes a Cluster client
+// reload the layout: the primary may be gone, and the client itself reloads only now and then, and after redirections.
 func (t *Transport) failed(c *Call, err error) error {
 	if err == nil {
 		if !t.everSucceeded.Load() {
@@ -289,7 +290,7 @@ func (t *Transport) Reload() {
 
 // Wait waits until all goroutines of the Transport have ended, including those whose callers have left. If no new calls
 // are made, that takes no longer than the client's own timeouts. It does not wait for a stream that a call still uses,
-// because that may be in a hook of the client: the stream ends with the call.
+// because that call may hang in a hook of the client: the stream ends with the call.
 func (t *Transport) Wait() {
 	t.source.close()
 	t.end()

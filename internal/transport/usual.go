@@ -8,12 +8,12 @@ import (
 	"github.com/relock-go/relock/internal/script"
 )
 
-// A Usual says how to group a call with others: one script then does for all of them what their own scripts do in the
-// usual case. Its reply has one value for each call, in order: the reply of the call's own script, or 0 if it did nothing
-// for that call. Such a call is then sent alone.
+// A Usual says how to group a call with others. One script then does for all of them what their own scripts do in the
+// usual case. Its reply has one value for each call, in order: the reply of the call's own script, or 0 if it did
+// nothing for that call. Such a call is then sent alone.
 //
-// There are calls of two kinds, and those with First come before the others. The keys are the first key of each call.
-// The arguments are: the number of calls with First; their Parts; the Common arguments of the others; the others' Parts.
+// Calls with First come before the others. The script's keys are the first key of each call. Its arguments are: the
+// number of calls with First; their Parts; the Common arguments of the others; the others' Parts.
 type Usual struct {
 	Script *script.Script
 	First  bool
@@ -22,10 +22,10 @@ type Usual struct {
 }
 
 const (
-	// maxGroup bounds the calls of one script, because Redis runs nothing else meanwhile.
+	// maxGroup bounds the calls of one group, because Redis runs nothing else during a script.
 	maxGroup = 32
-	// soloCalls is how many calls are sent alone after a group did nothing for one of its calls. That wastes a round
-	// trip, and would happen again: locks are contended, or the server refuses scripts with several keys.
+	// soloCalls is how many calls are sent alone after a group did nothing for one of its calls. The group cost a round
+	// trip, and the next would too: locks are contended, or the server refuses scripts with several keys.
 	soloCalls = 100
 )
 
@@ -37,7 +37,7 @@ type grouping struct {
 	solo          int       // how many calls must still be sent alone
 	cold          bool      // the server does not know the script
 
-	sendText bool // send the script's text with the groups arranged last
+	sendText bool // the groups that were arranged last are sent with the script's text
 }
 
 // arrange appends flights to a batch so that the flights of a group are adjacent. It may change their order, because
@@ -118,8 +118,8 @@ func appendArgs(b []byte, cmd rawCmd, which []int) []byte {
 }
 
 // deliver gives the reply of a group to its flights. An error of the script means that it did nothing for any call,
-// because it never fails after its first write. After an error of a proxy that is unknown. deliver returns an error if
-// the connection cannot be read any more. It needs stream.mu.
+// because it never fails after its first write. After a proxy's error, what it did is unknown. deliver returns an error
+// if the connection cannot be read any more. It needs stream.mu.
 func (g *grouping) deliver(flights []*flight, r reply) error {
 	values, _ := r.val.([]any)
 	var lost error // why it is unknown what the script did
