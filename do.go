@@ -14,7 +14,7 @@ type held interface {
 	leave() error
 }
 
-// errNoFunction is returned before the lock is asked for: a nil function would panic while the lock is held.
+// errNoFunction is returned before the lock is acquired: a nil function would panic while the lock is held.
 var errNoFunction = fmt.Errorf("relock: %w: the function to run under the lock is nil", ErrInvalidOption)
 
 // during implements Do for a Lock, a Multi or a QuorumLock.
@@ -41,12 +41,13 @@ func tryDuring[H held](ctx context.Context, wait time.Duration, try func(context
 	return true, under(ctx, h, fn)
 }
 
+// under runs fn and then ends the hold, even if fn panics or ends its goroutine.
 func under(ctx context.Context, h held, fn func(ctx context.Context) error) (err error) {
 	defer func() { err = ending.Join(err, h.leave()) }()
 	return fn(h.Context(ctx))
 }
 
-// tryResult maps ErrNotAcquired to (false, nil): that the lock was taken is no error of a TryLock.
+// tryResult turns ErrNotAcquired into (false, nil): a TryLock that found the lock taken returns no error.
 func tryResult(err error) (bool, error) {
 	if ending.Is(err, ErrNotAcquired) {
 		return false, nil

@@ -1,8 +1,8 @@
-// Package relock is a distributed lock on Redis and Valkey. It tells the holder when the lock is lost, and gives
-// every grant a fencing token, so that a late write can be refused.
+// Package relock is a distributed lock on Redis and Valkey. It tells the holder when the lock is lost, and gives every
+// grant a fencing token, so that a late write can be refused.
 //
-// There are exclusive locks, read/write locks and semaphores. They are reentrant for a named owner, have a queue
-// of waiters, and are renewed while they are held. Their contracts are those of Java's java.util.concurrent, as far as a
+// There are exclusive locks, read/write locks and semaphores. They are reentrant for a named owner, have a queue of
+// waiters, and are renewed while they are held. Their contracts are those of Java's java.util.concurrent, as far as a
 // lock that can be lost allows.
 //
 //	client, err := relock.New(rdb) // any redis.UniversalClient but Ring
@@ -14,18 +14,19 @@
 // # A lease, not a possession
 //
 // Redis grants a lock for a time, its lease ([TTL], 30 s by default). While the holder lives and reaches Redis, the
-// client's watchdog renews the lease every third of it. When the holder dies, the lease ends by itself, and the next
-// waiter gets the lock. So a hold ends with its Unlock, or when its lease could not be renewed. In the second case the
-// hold is lost.
+// client's watchdog renews the lease each time a third of it has passed. When the holder dies, the lease ends by
+// itself, and the next waiter gets the lock. So a hold ends with its Unlock, or it is lost because its lease could not
+// be renewed.
 //
 // A client knows by its own clock until when nobody else can have the lock:
 //
 //	trust = when the request was sent + lease returned − (1 % of it + 2 ms)
 //
-// The request is the last acquire or renewal that Redis answered, and the lease returned is what was left of it when
-// Redis answered. The answer arrives later than the request was sent, so trust ends before the lease does in Redis. The
-// 1 % is for clocks that run at different rates. Two clocks are asked: the monotonic clock, and one that also counts
-// suspended time. Either can end the trust. One failed renewal is not a loss: it is tried again until the trust ends.
+// The request is the last acquire or renewal that Redis answered. The lease returned is what was left of the lease
+// then. Trust counts from the sending of the request, which was earlier, so trust ends before the lease does in Redis.
+// The 1 % is for clocks that run at different rates. Two clocks are asked: the monotonic clock, and one that also
+// counts suspended time. Either can end the trust. One failed renewal is not a loss: it is tried again until the trust
+// ends.
 //
 //	        Lock                    Unlock
 //	(none) ──────────►   held    ──────────►  released
@@ -35,20 +36,18 @@
 //	                     lost    ──────────►  released (Unlock returns ErrLost)
 //	                                Unlock
 //
-// A loss is told in four ways: [Hold.Err] returns [ErrLost], [Hold.Lost] is closed, contexts of
-// [Hold.Context] and of [Lock.Do] end with ErrLost as their cause, and Unlock returns ErrLost.
+// A loss is told in four ways: [Hold.Err] returns [ErrLost], [Hold.Lost] is closed, contexts of [Hold.Context] and of
+// [Lock.Do] end with ErrLost as their cause, and Unlock returns ErrLost.
 //
 // # What no lease can promise
 //
-//   - A pause stops the code, not the lease. The garbage collector, the scheduler
-//     or SIGSTOP can stop code between two statements. It may then run on for a
-//     moment after the lease has ended. The remedy is the token.
-//   - A server that loses writes loses locks: asynchronous replication at a
-//     failover, a restart without persistence, FLUSHALL, eviction. Two holders
-//     are possible until the earlier one's next renewal, or until its trust ends.
-//     The remedy is the token; [Replicas] makes a loss at a failover rarer.
-//   - Clocks that differ in rate by more than 1 % break the trust, and so does a
-//     server clock that is set forward. Slew clocks, do not step them.
+//   - A pause stops the code, not the lease. The garbage collector, the scheduler or SIGSTOP can stop code between two
+//     statements. It may then run on for a moment after the lease has ended. The remedy is the token.
+//   - A server that loses writes loses locks: asynchronous replication at a failover, a restart without persistence,
+//     FLUSHALL, eviction. Two holders are possible until the earlier one's next renewal, or until its trust ends. The
+//     remedy is the token; [Replicas] makes a loss at a failover rarer.
+//   - Clocks that differ in rate by more than 1 % break the trust, and so does a server clock that is set forward. Slew
+//     clocks, do not step them.
 //   - A lock protects only from code that takes it.
 //
 // # Tokens
@@ -66,72 +65,62 @@
 //
 // # Owners
 //
-//   - Without a name every acquisition is its own owner, as with [sync.Mutex].
-//     Goroutines exclude each other, even through one handle, and a goroutine
-//     that locks twice waits for itself.
-//   - [WithOwner] names a flow of control, such as one run of a workflow. Nested
-//     calls that get its context re-enter what the owner holds, through any
-//     handle, goroutine or process. Each success needs its own Unlock.
+//   - Without a name every acquisition is its own owner, as with [sync.Mutex]. Goroutines exclude each other, even
+//     through one handle, and a goroutine that locks twice waits for itself.
+//   - [WithOwner] names a flow of control, such as one run of a workflow. Nested calls that get its context re-enter
+//     what the owner holds, through any handle, goroutine or process. Each success needs its own Unlock.
 //   - [Owner] names the owner of all calls of one handle.
-//   - [WithNewOwner] gives a nested call an owner of its own. [WithChildOwner] makes
-//     branches that exclude each other and enter what their parent holds.
-//   - A call returns [ErrDeadlock] at once if it would wait for a live hold of
-//     another owner from which its context descends. Do and [Hold.Context] make
-//     such contexts.
+//   - [WithNewOwner] gives a nested call an owner of its own. [WithChildOwner] makes branches that exclude each other
+//     and enter what their parent holds.
+//   - A call returns [ErrDeadlock] at once if it would wait for a live hold of another owner from which its context
+//     descends. Do and [Hold.Context] make such contexts.
 //
 // Goroutines that share an owner do not exclude each other. An owner is what a thread is in Java.
 //
-// # Fair, read/write, and of many
+// # Kinds of lock
 //
-// There are five kinds of lock. A name is of one kind while it has holders or
-// waiters, and using it as another kind returns [ErrKind].
+// There are five kinds of lock. A name is of one kind while it has holders or waiters, and using it as another kind
+// returns [ErrKind].
 //
-//   - [Client.NewLock] makes a plain lock. Processes get it in the order in which
-//     their places in the queue were taken; within a process it may be passed on
-//     for up to 10 ms.
-//   - With [Fair] every waiter has its own place, and the lock is granted in the
-//     order in which they came to Redis. TryLock does not overtake them. If the next
-//     waiter is in the same process, the lock is passed on there.
-//   - [Client.NewRWLock] makes a read/write lock: any number of readers, or one
-//     owner that writes. Its two sides, [RWLock.RLocker] and [RWLock.WLocker], are
-//     Locks with all methods of a Lock. New readers wait behind a writer that waits, so
-//     writers are not starved. Fair may be given as well.
-//   - [Client.NewSemaphore] makes a lock with a number of permits. Each hold uses one
-//     permit, or as many as its [Weight]. Permits are granted in order of request.
+//   - [Client.NewLock] makes a plain lock. Processes get it in the order in which they took their places in the queue;
+//     within a process it may be passed on for up to 10 ms.
+//   - With [Fair] every waiter has its own place, and the lock is granted in the order in which waiters came to Redis.
+//     TryLock does not overtake them. If the next waiter is in the same process, the lock is passed on there.
+//   - [Client.NewRWLock] makes a read/write lock: any number of readers, or one owner that writes. Its two sides,
+//     [RWLock.RLocker] and [RWLock.WLocker], are Locks with all methods of a Lock. New readers wait behind a writer
+//     that waits, so writers are not starved. Fair may be given as well.
+//   - [Client.NewSemaphore] makes a lock with a number of permits. Each hold uses one permit, or as many as its
+//     [Weight]. Permits are granted in order of request.
 //
-// # Which call when
+// # Which call to use
 //
-//   - [Lock.Do] for a critical section that is a function. It waits for the lock
-//     until ctx ends, and releases on every way out. Its context ends with the lock.
-//   - [Lock.Acquire] and [Hold.Release] for a hold that is passed around. The hold
-//     knows its token and whether it is lost.
-//   - [Lock.Lock] and [Lock.Unlock] for code that is written for a mutex with a
-//     context. The handle keeps the holds.
-//   - [Lock.TryLock], [Lock.TryAcquire] and [Lock.TryDo] give up after a time. A
-//     wait of zero or less makes one attempt. TryLock and TryDo do not return an
-//     error if the lock is taken.
-//   - [Client.Once] for a job that every process starts, and that must run once in
-//     each interval. [AtLeast] for a name that must stay taken for a while after a
-//     short hold.
+//   - [Lock.Do] for a critical section that is a function. It waits for the lock until ctx ends, and releases on every
+//     way out. The context of the function ends if the lock is lost.
+//   - [Lock.Acquire] and [Hold.Release] for a hold that is passed around. The hold knows its token and whether it is
+//     lost.
+//   - [Lock.Lock] and [Lock.Unlock] for code that is written for a mutex with a context. The handle keeps the holds.
+//   - [Lock.TryLock], [Lock.TryAcquire] and [Lock.TryDo] give up after a time. A wait of zero or less makes one
+//     attempt. TryLock and TryDo do not return an error if the lock is taken.
+//   - [Client.Once] for a job that every process starts, and that must run once in each interval. [AtLeast] for a name
+//     that must stay taken for a while after a short hold.
 //   - [Sticky] for a lock that one process takes again and again.
-//   - [Hold.Detach] and [Client.Resume] to take a lock in one process and use it in
-//     another.
-//   - [Lock.NewCond] to wait under a lock until somebody else has changed what it
-//     protects: Java's conditions, over all processes.
-//   - [NewMulti] for several locks at once, [NewQuorum] for one lock on a majority
-//     of primaries, [Client.NewElection] for one leader among processes.
+//   - [Hold.Detach] and [Client.Resume] to take a lock in one process and use it in another.
+//   - [Lock.NewCond] to wait under a lock until somebody else has changed what the lock protects: Java's conditions,
+//     over all processes.
+//   - [NewMulti] for several locks at once, [NewQuorum] for one lock on a majority of primaries, [Client.NewElection]
+//     for one leader among processes.
 //   - [Lock.SyncLocker] for code that needs a [sync.Locker]. It panics on loss.
-//   - [Client.Locks], [Lock.Info], [Lock.Waiters] and [Lock.ForceUnlock] for
-//     operators, and [Client.Check] for a readiness probe.
-//   - [Client.Shutdown] at the end of a process: it waits until all holds are
-//     released. [Client.Close] ends them at once.
+//   - [Client.Locks], [Lock.Info], [Lock.Waiters] and [Lock.ForceUnlock] for operators, and [Client.Check] for a
+//     readiness probe.
+//   - [Client.Shutdown] at the end of a process: it waits until all holds are released. [Client.Close] ends them at
+//     once.
 //
 // # What a lock costs
 //
-// A free lock costs one command, and so does its release, which also gives the lock to the next waiter and tells its
-// client. A waiter costs one command every third of its TTL, and at least every 10 s. Up to 64 waiters of one lock and
-// client share it. A client has one subscription, or with [ShardedPubSub] one for each hash tag that it waits for. It
-// has one goroutine for its timers, for any number of locks. Renewals and heartbeats run on goroutines of their own.
+// A free lock costs one command, and so does its release, which also gives the lock to the next waiter and tells that
+// waiter's client. A waiter costs one command every third of its TTL, and at least every 10 s. Up to 64 waiters of one
+// lock and client share that command. A client has one subscription, or with [ShardedPubSub] one for each hash tag that
+// it waits for. It has one goroutine for all its timers. Renewals and heartbeats run on goroutines of their own.
 //
 // Anonymous calls of one process that wait for the same plain lock share one place in Redis' queue. Such a lock may be
 // passed on within the process without a command, at most 128 times and for 10 ms. Then the queue gets its turn. A fair

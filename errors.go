@@ -15,67 +15,67 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// Errors that callers can tell apart with errors.Is. What a call returns adds the lock's name and what to do.
+// Errors that callers can tell apart with errors.Is. The error that a call returns adds the lock's name and what to do.
 var (
-	// ErrNotHeld means that there is no hold to release, to ask, or to act under: it was released before, or there
-	// never was one. A hold whose owner waits on a condition returns it too: Unlock and Release end that hold. From
+	// ErrNotHeld means that there is no hold to release, to ask, or to act under: it was released before, or there never
+	// was one. While its owner waits on a condition, a hold returns it too: Unlock and Release then end the hold. From
 	// Election.Leader it means that nobody leads. An ErrLost is also an ErrNotHeld.
 	ErrNotHeld = errors.New("not held")
-	// ErrLost means that a hold ended before it was released: its lease ended, Redis lost it, ForceUnlock ended it, the
-	// client was closed, or the hold of an ancestor that a branch had entered ended. Another process may hold the lock
-	// now. The hold still needs its Unlock, and a call that needs that Unlock first returns ErrLost too. So does
-	// Resume, for a ticket that holds nothing. ErrLost is also an ErrNotHeld.
+	// ErrLost means that a hold ended before it was released. Its lease ended, Redis lost it, ForceUnlock ended it, or the
+	// client was closed. Or it was a branch's hold, and the ancestor's hold that it had entered ended. Another process may
+	// hold the lock now. The hold still needs its Unlock, and a call that needs that Unlock first returns ErrLost too. So
+	// does Resume, for a ticket that holds nothing. ErrLost is also an ErrNotHeld.
 	ErrLost error = lostError{}
 	// ErrNotAcquired means that the lock was taken for the whole wait of a TryAcquire: Redis said so, or another hold
 	// of this client shows it. TryLock, TryDo and Once return false and no error instead. If Redis did not answer, the
 	// error is another one, such as ErrUnavailable.
 	ErrNotAcquired = errors.New("not acquired")
-	// ErrUnavailable means that Redis did not answer in time, or cannot yet, as while it loads its data. So nobody
-	// knows whether the lock is taken. If ctx ended first, the error matches ctx's error too. If the lock was known to
-	// be taken, the error is ctx's alone. A lasting refusal (no permission) or a closed redis client gives another
+	// ErrUnavailable means that Redis did not answer in time, or cannot serve yet, for example while it loads its data. So
+	// nobody knows whether the lock is taken. If ctx ended first, the error matches ctx's error too. If the lock was known
+	// to be taken, the error is ctx's alone. A lasting refusal (no permission) or a closed redis client gives another
 	// error.
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
 	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.
 	ErrReplicas = errors.New("too few replicas")
 	// ErrUnconfirmed means that Redis did not confirm a release, a Detach or a Downgrade: it did not answer in time, or
-	// refused. In each case the client goes on telling Redis, unless Redis refused or the client is closed. A released or
-	// detached hold has ended in this process. In Redis a released one ends with its lease at the latest. After Detach
-	// there is no ticket, and the client releases the hold. A downgraded hold goes on as a read hold, and is renewed.
+	// refused. The client goes on telling Redis, unless Redis refused or the client is closed. A released or detached hold
+	// has ended in this process. In Redis a released one ends with its lease at the latest. After Detach there is no
+	// ticket, and the client releases the hold. A downgraded hold goes on as a read hold, and is renewed.
 	ErrUnconfirmed = errors.New("release not confirmed")
 	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls for a
 	// lock get it too. Re-entries and calls like Info still work. Holds that Close ended return ErrLost and ErrClosed.
 	ErrClosed = errors.New("client closed")
-	// ErrDeadlock means that the call would wait for a hold of its own caller, and returned at once. Its context
+	// ErrDeadlock means that the call returned at once, because it would wait for a hold of its own caller. Its context
 	// descends from a live hold of this lock in this client by another owner, and from none of the call's own owner. A
-	// read under a read hold gets it too, because a writer may wait between them. Package redisson allows that read. A
-	// semaphore's call gets it if those holds leave too few permits. To re-enter the lock, take it both times under one
+	// read under a read hold gets it too, because a writer may wait between the two. Package redisson allows that read. A
+	// call for a semaphore gets it if such holds leave too few permits. To re-enter the lock, take it both times under one
 	// WithOwner.
 	ErrDeadlock = errors.New("deadlock")
 	// ErrUpgrade means that a call wants to write under a read hold of its own caller. It returns at once, because it
-	// would wait for itself. The read hold is its owner's, or one from which its context descends. For a branch
+	// would wait for itself. The read hold is one of its owner, or one from which its context descends. For a branch
 	// (WithChildOwner), the nearest ancestor that holds decides. The read hold stays: end it first, or lock for writing
-	// from the start. Cond.Wait returns it if its owner also reads, and then gives up nothing.
+	// from the start. Cond.Wait returns ErrUpgrade if its owner also reads, and then gives up nothing.
 	ErrUpgrade = errors.New("a read hold cannot become a write hold")
-	// ErrOwnerMismatch means that the handle and the context name different owners. The holds of one handle for reading,
-	// or of a semaphore, must all have one named owner, or all have none. Otherwise Unlock could not tell them apart. (On
-	// a semaphore and in package redisson, those of Acquire and Do may differ.) For the same reason a branch and its
-	// ancestor may not both hold by Lock or TryLock of one handle. Use a handle for each owner. Cond.Wait returns it if
-	// its owner also holds in another client, or if a branch or an ancestor of that owner holds anywhere.
+	// ErrOwnerMismatch means that the handle and the context name different owners, or that Unlock could not tell holds of
+	// the handle apart. The handle's read holds, or holds of a semaphore, must all have one named owner, or all have none.
+	// (On a semaphore and in package redisson, those of Acquire and Do may differ.) And a branch and its ancestor may not
+	// both hold by Lock or TryLock of one handle. Use a handle for each owner. Cond.Wait returns ErrOwnerMismatch if its
+	// owner also holds in another client, or if a branch or an ancestor of that owner holds anywhere.
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or
-	// semaphore. Or it is in use by clients of a release that stores locks in another layout. The call does not wait. The
-	// kind can change when the name has no holders and no waiters, also none on conditions, and does not rest (AtLeast,
+	// semaphore. Or clients of a release that stores locks in another layout use it. The call does not wait. The kind can
+	// change when nobody holds the lock, waits for it or waits on its conditions, and the name does not rest (AtLeast,
 	// Once). Package redisson tells only read/write locks from other kinds.
 	ErrKind = errors.New("name in use as another kind of lock")
-	// ErrUnspent, if Once's fn returns it or wraps it, tells Once that the run does not count. Then the next caller in the
+	// ErrUnspent tells Once that a run does not count, if Once's fn returns it or wraps it. Then the next caller in the
 	// interval runs fn again, unless the lock was lost. Once returns that error, with ran true.
 	ErrUnspent = errors.New("the interval is not spent")
 	// ErrTooManyHolds means that an owner has 2^31-1 holds of a lock (1000 in package redisson), and did not get another
 	// one. Detach returns it if the owner has other holds of the same grant in this client. The hold then stays as it was.
 	ErrTooManyHolds = errors.New("too many holds")
-	// ErrInvalidName means that the name of a lock or of a condition is not 1 to 512 bytes of UTF-8 without control
-	// characters. Every call on such a handle returns it. Its text says what is wrong. In package redisson, see NewLock.
+	// ErrInvalidName means that the name of a lock or condition is not 1 to 512 bytes of UTF-8 without control characters.
+	// Every call on such a handle returns it. Its text says what is wrong. For package redisson, see NewLock there.
 	ErrInvalidName = errors.New("invalid name")
 	// ErrInvalidOption means that an option or an argument is nil, out of its bounds, or not for this kind of lock or
 	// redis client. New returns it, and every call on a handle with such an option. On a nil pointer or a zero value, each
@@ -84,12 +84,12 @@ var (
 	ErrInvalidOption = errors.New("invalid option")
 )
 
-// tooFew returns the error of a statement that too few replicas have acknowledged.
+// tooFew returns the error of a grant or statement that too few replicas have acknowledged.
 func tooFew(r room.Replicas, acks int) error {
 	return fmt.Errorf("%w: %d of %d acknowledged it within %v; check the replicas of the primary, ask for fewer, or give them longer", ErrReplicas, acks, r.N, r.Timeout)
 }
 
-// lostFor returns the error of a hold that was lost for this reason.
+// lostFor returns the error of a hold that was lost for the reason why, or nil if why is nil.
 func lostFor(why error) error {
 	if why == nil || errors.Is(why, ErrLost) {
 		return why
@@ -97,13 +97,13 @@ func lostFor(why error) error {
 	return fmt.Errorf("%w: %w", ErrLost, why)
 }
 
-// errForced is the reason of a hold that an operator has ended.
+// errForced is why a hold is lost that ForceUnlock or ForceUnlockHolder ended.
 var errForced = loss.Because(loss.Forced, "removed by ForceUnlock")
 
-// errAncestor is why a branch loses what it had entered.
+// errAncestor is why a branch's hold is lost if the ancestor's hold that it entered has ended.
 var errAncestor = loss.Because(loss.Ancestor, "the ancestor's hold through which this branch had entered has ended; an ancestor must unlock after its branches")
 
-// isFinal reports whether another try would get the same answer.
+// isFinal reports whether another try would fail in the same way.
 func isFinal(err error) bool {
 	for _, one := range []error{ErrClosed, ErrKind, ErrDeadlock, ErrUpgrade, ErrOwnerMismatch, ErrInvalidOption, ErrInvalidName, ErrTooManyHolds} {
 		if ending.Is(err, one) {
@@ -127,13 +127,13 @@ type lostError struct{}
 func (lostError) Error() string { return "lost" }
 func (lostError) Unwrap() error { return ErrNotHeld }
 
-// A requestError says why Redis could not be asked.
+// A requestError is the error of a request that Redis did not answer, or refused.
 type requestError struct {
 	err    error
-	silent time.Duration // how long Redis had not answered, if that is known
+	silent time.Duration // for how long Redis had not answered; 0: not known
 }
 
-// Silence is for relockweb: while Redis did not answer, it did no work, from which it would have to rest.
+// Silence is for relockweb, which rests after each read in proportion to the work of Redis: silence is no work.
 func (e *requestError) Silence() time.Duration { return e.silent }
 
 func (e *requestError) Error() string {
@@ -155,7 +155,7 @@ func (e *requestError) Unwrap() []error {
 	return []error{e.err}
 }
 
-// Is says that every failure is an ErrUnavailable, except a lasting refusal by Redis and a closed go-redis client.
+// Is makes every failure match ErrUnavailable, except a lasting refusal by Redis and a closed go-redis client.
 func (e *requestError) Is(target error) bool {
 	if target != ErrUnavailable {
 		return false
@@ -171,7 +171,7 @@ func otherLayout(stored string) string {
 		"it is free for this client when the others have released it, or are gone for longer than TTL and TokenKeep", layout, wire.Layout)
 }
 
-// errLateAnswers says that all answers were useless: clocks are minutes apart, or a slot is moving.
+// errLateAnswers means that each answer was useless: clocks are minutes apart, or a slot is moving.
 var errLateAnswers = errors.New("redis answered only that the request came too late, or to a server without one of its keys")
 
 // unanswered returns the error of a request that has been unanswered for this long.
@@ -190,12 +190,12 @@ func failed(ctx context.Context, err error, now, asked instant) error {
 	return &requestError{err, now.Sub(asked)}
 }
 
-// A waitError is the cause of the context of a TryLock whose wait has ended.
+// A waitError is the cause of a context that ended because the wait of a TryLock was over. Its value is that wait.
 type waitError time.Duration
 
 func (waitError) Error() string { return "wait is over" }
 
-// unasked returns the error of a context that ended before Redis was asked. The wait of a TryLock may be that short.
+// unasked returns the error of a context that ended before Redis was asked, such as by a very short wait of a TryLock.
 func unasked(ctx context.Context) error {
 	if wait, over := errors.AsType[waitError](context.Cause(ctx)); over {
 		return unanswered(time.Duration(wait))
@@ -203,8 +203,8 @@ func unasked(ctx context.Context) error {
 	return ending.Of(ctx)
 }
 
-// endOfTries returns the error of a call that stopped trying, because ctx ended or because another try would not
-// help. err is why the last try failed, or the one before if ctx ended the last.
+// endOfTries returns the error of a call whose ctx ended between two tries. err is why the last try failed. The result
+// is err alone if the wait of a TryLock was over, and ctx's error alone if the lock was taken until then.
 func endOfTries(ctx context.Context, err error) error {
 	wait, bounded := errors.AsType[waitError](context.Cause(ctx))
 	switch {
@@ -220,7 +220,7 @@ func endOfTries(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; until then: %w", ending.Of(ctx), err)
 }
 
-// lockError prefixes an error with the lock's name. A name that is too long is cut. It returns nil for nil.
+// lockError prefixes an error with the lock's name, which it cuts if it is too long. It returns nil for nil.
 func lockError(name string, err error) error {
 	if err == nil {
 		return nil
@@ -233,8 +233,8 @@ func lockError(name string, err error) error {
 
 var errNoContext = fmt.Errorf("%w: the context is nil; pass context.Background()", ErrInvalidOption)
 
-// The following errors are for zero values and nil pointers, for example after an ignored error. Methods of such values
-// return one of them, or a zero result.
+// The following errors are for zero values and nil pointers, for example if the error of New was ignored. Methods of
+// such values return one of them, or a zero result.
 
 var (
 	errUnmadeClient = fmt.Errorf("%w: the Client was not made by relock.New; look at the error that New has returned", ErrInvalidOption)

@@ -36,31 +36,31 @@ import (
 
 type instant = clock.Instant
 
-// A Locker is a lock that is waited for with a context: a Lock, an RWLock for writing, a Multi or a QuorumLock. The
-// interface never grows, so a test may implement it.
+// A Locker is a sync.Locker with contexts and errors: a Lock, an RWLock for writing, a Multi or a QuorumLock. The
+// interface never gets another method, so a test may implement it.
 type Locker interface {
 	// Lock waits until the caller holds the lock, and then returns nil. ctx bounds the wait, never the hold. If ctx ends
-	// first, Lock returns its error. It may return other errors at once, such as ErrClosed or ErrDeadlock.
+	// first, Lock returns ctx's error. It may return other errors at once, such as ErrClosed or ErrDeadlock.
 	Lock(ctx context.Context) error
-	// TryLock is Lock for at most the given wait. It returns false and no error if the lock was taken all the time. If
-	// Redis did not answer, that is an error, such as ErrUnavailable. With a wait of zero or less it makes one attempt.
+	// TryLock is Lock for at most the given wait. It returns (false, nil) if the lock was taken all that time, and an
+	// error such as ErrUnavailable if Redis did not answer. With a wait of zero or less it makes one attempt.
 	TryLock(ctx context.Context, wait time.Duration) (bool, error)
-	// Unlock ends one hold. It must be called once for each success, even after a loss. It returns nil if the lock was
-	// held until now, ErrLost after a loss, and ErrNotHeld without a hold. ErrUnconfirmed: the hold ended here, and Redis
-	// did not confirm it. Test for ErrLost before ErrNotHeld: ErrLost matches both.
+	// Unlock ends one hold. Each success of Lock and TryLock needs one Unlock, even after a loss. It returns nil if the
+	// lock was held until now, ErrLost if the hold was lost, and ErrNotHeld if there is no hold. ErrUnconfirmed: the hold
+	// ended here, but Redis did not confirm it. Test for ErrLost before ErrNotHeld: ErrLost matches both.
 	Unlock() error
 }
 
 var _ Locker = (*Lock)(nil)
 
-// A Client makes locks in one Redis. A process needs one for each Redis, made by New and ended by Shutdown or Close.
-// From its first use on it has one subscription and, between renewals, five goroutines (in a Cluster more). With
-// ShardedPubSub it has one subscription for each hash tag that it waits for. Its methods may be called from any
-// goroutine. A nil or zero Client makes handles whose calls return ErrInvalidOption.
+// A Client makes locks in one Redis. A process needs one Client for each Redis: New makes it, and Shutdown or Close
+// ends it. From its first use on it has one subscription and, between renewals, five goroutines (in a Cluster more).
+// With ShardedPubSub it has one subscription for each hash tag among the locks that it waits for. Its methods may be
+// called from any goroutine. A nil or zero Client makes handles whose calls return ErrInvalidOption.
 type Client struct {
-	id          string        // 128 random bits: names the inbox, and with a nonce each acquisition in Redis
-	name        string        // random as well, for the names of anonymous owners: it does not give the inbox away
-	owners      atomic.Int64  // numbers anonymous owners
+	id          string        // 128 random bits; names the inbox, and stands beside the client's nonces in Redis
+	name        string        // random, in the names of anonymous owners: people see these, and id would reveal the inbox
+	owners      atomic.Int64  // the number of the latest anonymous owner
 	unheard     unheard.Calls // counts calls that Redis does not answer, for the log
 	labels      *label.Book
 	specs       specs
@@ -73,29 +73,29 @@ type Client struct {
 	clock       *clock.Clock
 	access      *access.Checker
 	registry    registry        // the locks in use
-	skew        atomic.Int64    // server clock minus ours, in ms, of the server that answered last
-	logs        *logqueue.Queue // records that the logger's handler has not taken yet
-	replayTask  renewal.Task    // due when releases are sent again
-	oneKeyEach  atomic.Bool     // the server refuses a command that names several locks
-	leaving     leaving.Book    // calls that have ended, and whose traces in Redis are being removed
-	refusing    atomic.Bool     // Close was called: grants are refused
-	closing     context.Context // ends as Close begins
+	skew        atomic.Int64    // the clock of the server that answered last, minus ours, in ms
+	logs        *logqueue.Queue // log records that wait for the logger's handler
+	replayTask  renewal.Task    // the journal's timer: checks whether releases must be sent again
+	oneKeyEach  atomic.Bool     // the server refuses commands with keys of several locks
+	leaving     leaving.Book    // queue entries and grants of ended calls, which are being removed from Redis
+	refusing    atomic.Bool     // Close was called: a grant that arrives now is given back
+	closing     context.Context // ends when Close begins
 	endClosing  context.CancelFunc
 	ended       chan struct{} // closed at the end of Close
 
-	tracker  *shutdown.Tracker // goroutines, and the stages of the end
-	ctx      context.Context   // ends late in Close, after its grace; for what goes on without a caller
-	open     context.Context   // ends with Shutdown or Close; for waiters
-	draining <-chan struct{}   // open's Done: Shutdown or Close has begun
+	tracker  *shutdown.Tracker // counts goroutines, and ends the client in stages
+	ctx      context.Context   // for work without a caller; ends late in Close, after closeGrace
+	open     context.Context   // for calls that wait; ends when Shutdown or Close begins
+	draining <-chan struct{}   // open.Done(): closed when Shutdown or Close begins
 }
 
-// New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster, but not Ring. New
-// does no I/O: Check tells whether Redis is there. With nil, a Ring or a bad option it returns ErrInvalidOption. A
-// decorator should embed one of go-redis' clients (see docs/operations.md).
+// New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster, but not Ring. It does
+// no I/O: call Check to learn whether Redis is there. If rdb is nil or a Ring, or an option is bad, New returns
+// ErrInvalidOption. If rdb is a decorator, it should embed one of go-redis' clients (see docs/operations.md).
 //
 // The caller must close rdb, after the Client. Hooks of rdb (AddHook) must be added before New is called.
 //
-// A LockOption such as TTL is no Option: New(rdb, TTL(d)) fails to compile with "missing method apply". Pass it to
+// A LockOption such as TTL is not an Option: New(rdb, TTL(d)) fails to compile with "missing method apply". Pass it to
 // NewLock, or to all locks of the client by Defaults(TTL(d)).
 func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if isNil(rdb) {
@@ -148,7 +148,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// newJournal makes what remembers releases.
+// newJournal makes the journal, which sends recent releases again if a failover may have undone them.
 func (c *Client) newJournal() {
 	c.registry.journal = &replay.Journal{Config: replay.Config{
 		Prefix:  c.cfg.prefix,
@@ -165,7 +165,7 @@ func (c *Client) newJournal() {
 	}}
 }
 
-// newListeners makes what the client hears by.
+// newListeners makes the listeners, which receive messages from Redis.
 func (c *Client) newListeners(rdb redis.UniversalClient) {
 	c.listeners = listener.New(listener.Config{
 		Prefix: c.cfg.prefix, Client: c.id, Sharded: c.cfg.sharded, Redis: rdb,
@@ -180,8 +180,8 @@ func (c *Client) newListeners(rdb redis.UniversalClient) {
 	})
 }
 
-// newLabelsAndAccess makes the client's label, which people read, and the checker of permissions, which runs before the
-// first acquisition.
+// newLabelsAndAccess makes the book of labels, and the checker of the user's permissions, which runs before the first
+// acquisition.
 func (c *Client) newLabelsAndAccess() {
 	c.labels = label.New(label.Config{
 		Transport: c.transport, Wire: c.wire, Prefix: c.cfg.prefix, Client: c.id, Text: c.cfg.label,
@@ -204,15 +204,15 @@ func isNil(rdb redis.UniversalClient) bool {
 
 func (c *Client) unmade() bool { return c == nil || c.transport == nil }
 
-// NewLock returns a handle on the exclusive lock of that name, which named owners (WithOwner) re-enter. It does no I/O
-// and costs nothing. A name has 1 to 512 bytes of UTF-8 without control characters. With a bad name or option every
-// call on the handle returns ErrInvalidName or ErrInvalidOption. The lock is a plain one, or with Fair a fair one.
+// NewLock returns a handle on the exclusive lock of that name: a plain lock, or with Fair a fair one. Named owners
+// (WithOwner) re-enter it. NewLock does no I/O and costs nothing. A name has 1 to 512 bytes of UTF-8 without control
+// characters. With a bad name or option every call on the handle returns ErrInvalidName or ErrInvalidOption.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	s := c.newSpec(name, wire.KindPlain, wire.KindFair, opts)
 	return c.newLock(name, c.shared(specLock, s))
 }
 
-// NewRWLock returns a handle on the read/write lock of that name. The options are for both sides. It does no I/O. A
+// NewRWLock returns a handle on the read/write lock of that name. The options apply to both sides. It does no I/O. A
 // name has 1 to 512 bytes of UTF-8 without control characters. With a bad name or option, such as AtLeast or Weight,
 // every call on the handle returns ErrInvalidName or ErrInvalidOption.
 func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
@@ -230,12 +230,12 @@ func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 // lease and token: the permits of a dead process come back when its lease ends. Permits are always granted in order of
 // request: neither a smaller request nor a TryLock overtakes a waiter.
 //
-// Handles may differ in permits, as while a new number is rolled out. A call is granted its permits if these and the
+// Handles may differ in permits, as while a new number is rolled out. A call is granted its permits if those and the
 // permits in use do not exceed its handle's number. While the name is in use, another kind of lock returns ErrKind.
 //
-// The holds of one handle that Lock and TryLock take must all have one named owner, or all have none. Otherwise the
+// The holds that Lock and TryLock take on one handle must all have one named owner, or all have none. Otherwise the
 // call returns ErrOwnerMismatch, because Unlock could not tell them apart. Of holds without an owner, Unlock ends a
-// lost one first, else the oldest. Holds of Acquire and Do may have any owner.
+// lost one first, else the oldest. Holds that Acquire and Do take may have any owner.
 func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Lock {
 	s := c.newSpec(name, wire.KindSemaphore, wire.KindSemaphore, opts)
 	s.read = true
@@ -249,11 +249,11 @@ func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Loc
 // of NewLock, except Sticky. With a bad name or option Run and Leader return ErrInvalidName or ErrInvalidOption. All
 // candidates must use the same name, and nothing else may use it.
 func (c *Client) NewElection(name string, opts ...LockOption) *Election {
-	// Each term has a grant of its own, by whose token others know the terms apart.
+	// Each term needs a grant of its own, because others tell terms apart by the grant's token.
 	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), oneToken})...)}
 }
 
-// newSpec returns what exclusive handles are made with, of the kind plain, or fair if the options say so.
+// newSpec checks name and opts, and makes a spec from them. Its kind is fair if they say so, else plain.
 func (c *Client) newSpec(name, plain, fair string, opts []LockOption) spec {
 	s := spec{origin: origin{c, plain}}
 	if c.unmade() {
@@ -272,6 +272,7 @@ func (c *Client) newSpec(name, plain, fair string, opts []LockOption) spec {
 	return s
 }
 
+// newLock makes a handle. With a bad spec its hash is the name itself, for Lock.Name.
 func (c *Client) newLock(name string, s *spec) *Lock {
 	if s.err != nil {
 		return &Lock{spec: s, hash: name}
@@ -279,7 +280,7 @@ func (c *Client) newLock(name string, s *spec) *Lock {
 	return &Lock{spec: s, hash: key.Hash(c.cfg.prefix, name)}
 }
 
-// shared returns s in a place where handles can share it.
+// shared returns a pointer to a spec that equals s. Handles made alike share the latest spec of their constructor (at).
 func (c *Client) shared(at int, s spec) *spec {
 	if s.err != nil {
 		bad := s
@@ -289,7 +290,7 @@ func (c *Client) shared(at int, s spec) *spec {
 	if last != nil && *last == s {
 		return last
 	}
-	own := s // only here, so that the usual case allocates nothing
+	own := s // copied only here, so that the usual case allocates nothing
 	c.specs[at].Store(&own)
 	return &own
 }
@@ -297,22 +298,22 @@ func (c *Client) shared(at int, s spec) *spec {
 // Once runs fn at most once in each interval of length every, over all processes that call it with that name. ran says
 // whether this call ran fn. Once is for work that every process starts on a timer of its own. The intervals are counted
 // by the server's clock, and begin at multiples of every since 1970 in UTC: the processes' clocks may differ. every is
-// from 1 ms to 366 days, in whole milliseconds. All calls of one name must use the same interval: a shorter one can run
-// within a longer one. The runs of two intervals may follow each other at once.
+// from 1 ms to 366 days, in whole milliseconds. All calls of one name must use the same interval: a run for a shorter
+// one can fall within a longer one. A run may directly follow that of the interval before.
 //
 // Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does: fn's context ends if the
-// lock is lost. It returns (false, nil) if fn has already begun in this interval, or still runs since an earlier one.
-// An error with ran false says why fn did not run, such as ErrUnavailable. With ran true the error is fn's, joined with
-// that of the release, as Lock.Do returns it.
+// lock is lost. It returns (false, nil) if a run has already begun in this interval, or began in an earlier one and
+// goes on. An error with ran false says why fn did not run, such as ErrUnavailable. With ran true the error is fn's,
+// joined with that of the release, as Lock.Do returns it.
 //
 // An interval is spent even if fn returns an error. But if that is ErrUnspent or wraps it, and the lock was not lost,
-// the next caller in the interval runs fn again. A call that fails before fn has begun spends nothing either. If Redis
-// cannot be told so at once, the client goes on trying until it is shut down or closed.
+// the next caller in the interval runs fn again. A call that fails before fn has begun does not spend it either. If
+// Redis cannot be told at once that the interval is not spent, the client keeps trying until it is shut down or closed.
 //
 // A process that dies in fn has spent the interval, and keeps the name until its lease ends. If the TTL is as long as
 // the interval or longer, the next interval may be missed too. Once ignores the owner that ctx names, so no call
-// re-enters. Owner, AtLeast, Sticky and a nil fn are ErrInvalidOption. If the server's clock steps back, fn does not
-// run again in the intervals that come again, unless ForceUnlock ends the rest.
+// re-enters. Owner, AtLeast, Sticky and a nil fn are ErrInvalidOption. If the server's clock steps back, some intervals
+// come a second time. fn does not run again in these, unless ForceUnlock ends the rest.
 func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn func(ctx context.Context) error, opts ...LockOption) (ran bool, err error) {
 	l := c.NewLock(name, opts...)
 	if err := forOnce(l, every, fn != nil); err != nil {
@@ -321,7 +322,7 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	h, err := l.try(ctx, 0, manner{quiet: true})
 	switch {
 	case ending.Is(err, errGone):
-		return false, lockError(name, errGone) // had too late to be used, not taken: the interval is not spent
+		return false, lockError(name, errGone) // granted, but lost before its use: the interval is not spent
 	case ending.Is(err, ErrNotAcquired):
 		return false, nil
 	case err != nil:
@@ -329,26 +330,26 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	}
 	return true, under(ctx, h, func(ctx context.Context) error {
 		err := fn(ctx)
-		if ending.Is(err, ErrUnspent) { // the name does not rest after it
+		if ending.Is(err, ErrUnspent) { // then the name must not rest
 			h.skipRest()
 		}
 		return err
 	})
 }
 
-// Resume takes over the hold of a ticket, under the same token: with the same name, owner, side (reading or writing)
-// and options, except Sticky. A ticket works once: of two calls at the same time one gets the hold, and the other
-// ErrLost. Resume also returns ErrLost if the time that Detach was given is over, or if somebody removed the hold. It
-// returns ErrInvalidOption for a text that is not a ticket, and for a ticket of a client with another KeyPrefix. Such a
-// ticket still works in clients with its own KeyPrefix.
+// Resume makes the hold of a ticket a hold of this client. Its token, name, owner, side (reading or writing) and
+// options stay the same, except Sticky. A ticket works once: of two calls at the same time one gets the hold, and the
+// other gets ErrLost. Resume also returns ErrLost if the time that Detach was given is over, or if somebody removed the
+// hold. It returns ErrInvalidOption for a text that is not a ticket, and for a ticket of a client with another
+// KeyPrefix. Such a ticket still works in clients with its own KeyPrefix.
 //
-// Resume does not wait for the lock, but it asks again while Redis does not answer: give ctx a deadline. If ctx ends
+// Resume does not wait for the lock, but while Redis does not answer it asks again: give ctx a deadline. If ctx ends
 // first, the error matches ctx's error and ErrUnavailable. The ticket may have been used by then. If so, the client
 // releases the hold, and another Resume returns ErrLost. If not, the ticket still works. If too few replicas
 // acknowledge the hold, Resume returns ErrReplicas, and the client releases the hold.
 //
-// The hold is renewed again, unless it has NoWatchdog, and its MaxHold begins again. Release ends it. A hold without an
-// owner keeps its generated owner name.
+// The hold is renewed again, unless it has NoWatchdog, and its MaxHold begins again. Release ends it. A hold without a
+// named owner keeps its generated owner name.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	if c.unmade() {
 		return nil, fmt.Errorf("relock: %w", errUnmadeClient)
@@ -365,7 +366,7 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	defer c.registry.leave(k)
 	w := &waiting{ctx: ctx, lock: l, keeper: k, ticket: what.Nonce, began: c.clock.Now()}
 	c.labels.Keep(l.terms.TTL, w.began)
-	if what.Owner == what.given() { // nobody is told who waits by a made name
+	if what.Owner == what.given() { // hooks get an owner that was given, not a generated name
 		w.owner = what.Owner
 	}
 	h, err := w.resume(what.Owner)
@@ -376,20 +377,20 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	return h, nil
 }
 
-// Locks iterates over the locks under the client's key prefix that are in use and whose names match: they are
-// held, waited for or resting, or somebody waits on a condition of theirs. In match, * stands for any text, ? for one
-// character, [a-z] for one of these and [^a-z] for any other. A backslash takes the meaning from the next character,
-// and "" matches all. The locks come in no order, each once. A lock that is taken or freed during the iteration may be
-// missing. Each Info is of an instant of its own.
+// Locks iterates over the locks under the client's key prefix that are in use and whose names match. A lock is in use
+// if somebody holds it, waits for it or waits on a condition of it, or if its name rests. In match, * stands for any
+// text, ? for one character, [a-z] for one of these and [^a-z] for any other. A backslash makes the next character
+// literal, and "" matches all names. The locks come in no particular order, each once. A lock that is taken or freed
+// during the iteration may be missing. Each Info is of an instant of its own.
 //
-// Locks is for operators. It looks at every key of every server, some hundred at a time, and asks for more when the
-// loop does: leaving the loop stops the scan. It keeps about 20 bytes for each lock that it has found. The user of
-// Redis needs +scan in addition to what locks need.
+// Locks is for operators. It looks at every key of every server, some hundreds at a time, and asks for more only when
+// the loop does: leaving the loop stops the scan. It keeps about 20 bytes of memory for each lock that it has found.
+// The user of Redis needs the permission +scan in addition to what locks need.
 //
 // An error about one lock or server does not end the iteration. If it comes with an Info that has a Name, it is about
 // that lock: the key may hold something that is not a lock, or Redis did not answer. If it comes without a Name, it is
-// about a server, whose other locks are missing. A server is asked up to three times, for up to 5 s each. If it does not
-// answer, the error is ErrUnavailable.
+// about a server, whose other locks are missing. A server is asked up to three times, for up to 5 s each. If it does
+// not answer, the error is ErrUnavailable.
 //
 // The iteration ends with an error if the client cannot learn which servers a Cluster has. It ends with the error of
 // ctx if ctx ends, and with ErrClosed if the client is closed. It ends with ErrInvalidOption for a bad pattern, or if a
@@ -406,16 +407,16 @@ func (c *Client) Locks(ctx context.Context, match string) iter.Seq2[Info, error]
 // checkName is the lock that Check asks about. It is never taken.
 const checkName = "relock-check"
 
-// Check reports whether locks would work now. It is for the start of a service and for readiness probes. It
-// returns nil if Redis answers, takes writes, and is 7.0 or later or Valkey. The user must be permitted what
-// locks need, and the client must hear a message that it publishes to itself. Else the error says what is
-// wrong and what to do. If Redis does not answer within 5 seconds, or cannot take a lock yet, it is
-// ErrUnavailable. If ctx ends first, it is also ctx's error. A closing client returns ErrClosed.
+// Check reports whether locks would work now. It is for the start of a service and for readiness probes. It returns nil
+// if Redis answers, takes writes, and is 7.0 or later or Valkey. The user must also be permitted what locks need, and
+// the client must hear a message that it publishes to itself. Otherwise the error says what is wrong and what to do. If
+// Redis does not answer within 5 seconds, or cannot take a lock yet, it is ErrUnavailable. If ctx ends first, it is
+// also ctx's error. A closing client returns ErrClosed.
 //
-// Check takes no lock and stores nothing. The first success costs two scripts and a subscription, and every
-// later one a script. So a probe may call it every second. With ShardedPubSub the subscription ends after
-// 5 s: a later probe costs as much as the first. What fails is tried up to three times. In a Cluster, Check
-// asks one of the primaries. Of replicas it asks only whether the user may run WAIT, if Defaults has Replicas.
+// Check takes no lock and stores nothing. The first success costs two scripts and a subscription, and every later one a
+// script. So a probe may call it every second. With ShardedPubSub the subscription ends after 5 s: a later probe costs
+// as much as the first. If a try fails, Check tries again, up to three times in all. In a Cluster it asks one of the
+// primaries. It does not ask replicas: with Replicas in Defaults it only asks whether the user may run WAIT.
 func (c *Client) Check(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)
@@ -461,11 +462,11 @@ func (c *Client) check(ctx context.Context) error {
 	return failed(within, err, c.clock.Now(), began)
 }
 
-// Shutdown ends the client in order. Waiters and new calls for a lock get ErrClosed. Re-entries and calls like Info
-// still succeed. When the last hold is released, and Redis has confirmed the releases or their leases have ended, the
-// client closes, and Shutdown returns nil. It does not wait for holds that are lost. If ctx ends first, Shutdown
-// returns ctx's error and says how many holds are left, and of which locks. The client then stays open for them, and
-// does not close by itself: call Shutdown again, or Close. After Close, Shutdown returns nil.
+// Shutdown lets holders finish, and then closes the client. Waiters and new calls for a lock get ErrClosed. Re-entries
+// and calls like Info still succeed. When the last hold is released, and Redis has confirmed the releases or their
+// leases have ended, the client closes, and Shutdown returns nil. It does not wait for holds that are lost. If ctx ends
+// first, Shutdown returns ctx's error and says how many holds are left, and of which locks. The client then stays open
+// for them, and does not close by itself: call Shutdown again, or Close. After Close, Shutdown returns nil.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)
@@ -481,7 +482,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return c.Close()
 }
 
-// giveBackKept releases the grants that the client keeps (Sticky), because no calls come for them any more.
+// giveBackKept releases the grants that the client keeps (Sticky), because no more calls will use them.
 func (c *Client) giveBackKept() {
 	for _, a := range c.registry.known() {
 		at := a.keeper.begin()
@@ -490,7 +491,7 @@ func (c *Client) giveBackKept() {
 	}
 }
 
-// leftover says for which holds a Shutdown still waits.
+// leftover says how many holds a Shutdown still waits for, and of which locks.
 func (c *Client) leftover() string {
 	holds, names := 0, make(map[string]bool)
 	for _, a := range c.registry.known() {
@@ -516,13 +517,13 @@ func (c *Client) leftover() string {
 	}
 }
 
-// closeGrace is how long Close goes on leaving queues and releasing what was unlocked.
+// closeGrace is how long Close waits for waiters to leave their queues, and for releases to be confirmed.
 const closeGrace = 250 * time.Millisecond
 
-// logGrace is how long Close waits for the handler of the logger.
+// logGrace is how long Close waits until the logger's handler has taken the records that are left.
 const logGrace = 100 * time.Millisecond
 
-// Close ends the client now. Holds are lost, and their errors are ErrLost and ErrClosed. Waiters and new calls get
+// Close ends the client at once. Its holds are lost: their errors are ErrLost and ErrClosed. Waiters and new calls get
 // ErrClosed. The leases in Redis run out by themselves. For at most a quarter of a second Close still tells Redis which
 // locks were unlocked and which waiters left. In that time it also ends the ticket of a Detach that it interrupts.
 //
@@ -536,7 +537,7 @@ func (c *Client) Close() error {
 	}
 	c.tracker.Drain()
 	if c.refusing.Swap(true) {
-		<-c.ended // who calls at once waits, and cuts nothing short
+		<-c.ended // a second call waits for the first, and does not cut its grace short
 		return nil
 	}
 	c.endClosing()
@@ -544,9 +545,9 @@ func (c *Client) Close() error {
 	c.tellApart(c.loseAll()...)
 	grace, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
-	c.tracker.Await(grace, false) // an entry that nobody waits for holds up others for up to a lease
+	c.tracker.Await(grace, false) // an entry that stays in a queue delays the waiters behind it for up to a lease
 	c.tracker.Close()
-	late := c.loseAll() // what was granted meanwhile
+	late := c.loseAll() // grants that came during the grace
 	c.tracker.Cancel()
 	c.watchdog.Close()
 	c.listeners.Close()
@@ -557,7 +558,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// loseAll ends what is held. The caller tells the hook and the log of the losses.
+// loseAll loses all holds of the client. The caller must call the losses: they tell the hook and the log.
 func (c *Client) loseAll() (losses []func()) {
 	for _, a := range c.registry.known() {
 		at := a.keeper.begin()
@@ -569,8 +570,8 @@ func (c *Client) loseAll() (losses []func()) {
 	return losses
 }
 
-// background runs fn for at most the given time, on a goroutine that Close waits for, and then done. Once Close lets no
-// goroutine begin, it only calls done.
+// background runs fn for at most the given time, and then done, on a goroutine that Close waits for. Once Close permits
+// no new goroutine, background only calls done.
 func (c *Client) background(limit time.Duration, done func(), fn func(ctx context.Context)) {
 	spawned := c.tracker.Go(func(ctx context.Context) {
 		defer done() // deferred, because a hook of the redis client may panic
@@ -583,16 +584,17 @@ func (c *Client) background(limit time.Duration, done func(), fn func(ctx contex
 	}
 }
 
-// tellApart tells hooks and the log what has no caller, such as a loss, on a goroutine of its own. A hook that blocks
-// or ends its goroutine there stops no call, and neither the watchdog nor the inbox. Once Close lets no goroutine
-// begin, Close tells it itself, and a hook that blocks only holds up Close: all holds are lost, so no timer matters.
+// tellApart calls functions that tell hooks and the log of events without a caller, such as losses, on a goroutine of
+// its own. A hook that blocks or ends its goroutine there stops no call, nor the watchdog or the inbox. Once Close
+// permits no new goroutine, tellApart calls them itself. All holds are lost by then, so a hook that blocks delays only
+// Close.
 func (c *Client) tellApart(all ...func()) {
 	if !c.tracker.Go(func(context.Context) { runAll(all) }) {
 		runAll(all)
 	}
 }
 
-// doAll is keeper.do for several scripts.
+// doAll is keeper.do for several scripts, which are sent together.
 func (c *Client) doAll(ctx context.Context, timeout time.Duration, need room.Replicas, calls []transport.Call) []transport.Result {
 	if need.N > 0 {
 		return c.transport.DoAcked(ctx, timeout, need.N, need.Timeout, calls...)
@@ -600,7 +602,7 @@ func (c *Client) doAll(ctx context.Context, timeout time.Duration, need room.Rep
 	return c.transport.DoAll(ctx, timeout, calls)
 }
 
-// deliver takes a message from the inbox. It runs on the inbox's goroutine, so it must not wait.
+// deliver handles a message from the inbox. It runs on the inbox's goroutine, so it must not wait.
 func (c *Client) deliver(payload string) {
 	m, err := wire.ParseMessage(payload)
 	if err != nil {
@@ -608,7 +610,7 @@ func (c *Client) deliver(payload string) {
 		return
 	}
 	if m.Verb == "echo" {
-		if c.listeners.Echoed(m.Sight) { // the first that says that scripts do not see the subscription
+		if c.listeners.Echoed(m.Sight) { // the first echo that says that scripts do not see the subscription
 			c.rouse(func(*acquisition) bool { return true }, false)
 		}
 		return
@@ -637,20 +639,21 @@ func (c *Client) deliver(payload string) {
 	a.keeper.end(&at)
 }
 
-// behind returns the acquisitions that a grant names as next in the queue, up to the first that has ended here.
+// behind returns the acquisitions that a grant to first names as next in the queue, up to one that has ended here.
 func (c *Client) behind(first *acquisition, run []string) (all []*room.Acquisition) {
 	for _, name := range run {
 		a := c.registry.lookup(name)
 		if a == nil || a.keeper != first.keeper {
-			break // Redis finds the next one itself
+			break // from here on, Redis chooses the next holder
 		}
 		all = append(all, &a.Acquisition)
 	}
 	return all
 }
 
-// linked is called when a channel has a new connection. Messages may have been missed, and the server may be another
-// one that has lost the latest writes. So every waiter of the channel asks Redis, and the latest releases are sent again.
+// linked is called when a channel has a new connection. Messages may have been missed, so each waiter of the channel
+// asks Redis. Unless it is the channel's first connection, the server may be another one that lacks the latest writes.
+// Then recent releases are sent again too.
 func (c *Client) linked(channel string, first bool) {
 	if !first {
 		now := c.clock.Now()
@@ -660,8 +663,8 @@ func (c *Client) linked(channel string, first bool) {
 	c.rouse(func(a *acquisition) bool { return a.keeper.listener.Channel == channel }, !first)
 }
 
-// rouse has waiters ask Redis. With elsewhere, the server may be another one: then a session whose owner waits on a
-// condition asks as well.
+// rouse makes waiters ask Redis again, if which returns true for them. With elsewhere, the server may be another one:
+// then sessions whose owners wait on a condition ask too.
 func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
 	for _, a := range c.registry.known() {
 		if !which(a) {
@@ -678,10 +681,10 @@ func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
 	}
 }
 
-// disown releases a grant to this client that no call here wants: its call gave it up, or a failover brought it back.
-// k is the lock's keeper; if it is nil, the journal knows the lock. asked is when the request was sent whose answer names
-// the grant, or zero if a message does. An answer from before the release was answered says nothing new. When many calls
-// wait and the lock passes quickly, most answers are like that.
+// disown releases a grant to this client that no call here wants: its call gave up, or a failover brought it back. name
+// is its nonce. k is the lock's keeper; if it is nil, only the journal may know the lock. asked is when the request was
+// sent whose answer names the grant, or zero if a message does. A request that was sent before Redis answered the
+// nonce's release shows nothing new. That is common when many calls wait and the lock passes quickly.
 func (c *Client) disown(name string, k *keeper, asked instant) {
 	id, ours := wire.ParseNonce(name)
 	now := c.clock.Now()
@@ -715,8 +718,8 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 	})
 }
 
-// settle goes on where a script stopped because the queue was too long for one call. It releases a nonce that nobody has,
-// which only moves the queue on. No waiter can be relied on to do that.
+// settle goes on where a script stopped because the queue was too long for one call. To move the queue on, it releases
+// a nonce that nobody has, which changes nothing else. No waiter can be relied on to do that.
 func (c *Client) settle(keys key.Keys) {
 	c.background(room.LateAfter, func() {}, func(ctx context.Context) {
 		call := c.wire.Release(keys, wire.Session{Nonce: wire.NewNonce().String()}, 0, 0, false)
@@ -731,7 +734,8 @@ func (c *Client) settle(keys key.Keys) {
 	})
 }
 
-// unconfirmed returns the error of an Unlock that Redis did not answer within the ReleaseTimeout.
+// unconfirmed returns the error of an Unlock that Redis did not answer within the ReleaseTimeout, or before Close
+// ended.
 func (c *Client) unconfirmed(err error) error {
 	base := fmt.Errorf("%w within %v; the client goes on trying, and the lease ends it at the latest", ErrUnconfirmed, c.cfg.releaseTimeout)
 	if c.ctx.Err() != nil {
@@ -748,12 +752,12 @@ func (c *Client) logWasted(ttl time.Duration, k *keeper) {
 		slog.String("lock", k.name()), slog.Duration("ttl", ttl))
 }
 
-// putLabels replaces IDs of clients by their labels.
+// putLabels replaces the client IDs to which at points with the labels of these clients.
 func (c *Client) putLabels(ctx context.Context, at []*string) {
 	c.labels.Replace(ctx, at, c.transport.OneServer() && !c.oneKeyEach.Load())
 }
 
-// labelWaiters is putLabels for waiters, whose Label is still their client's ID.
+// labelWaiters puts labels into waiters, whose Label is still the ID of their client.
 func (c *Client) labelWaiters(ctx context.Context, all []Waiter) {
 	at := make([]*string, len(all))
 	for i := range all {

@@ -18,7 +18,7 @@ const (
 	locksPage = 64
 )
 
-// errLeft says that the caller has left the loop.
+// errLeft says that the caller of Client.Locks has left its loop.
 var errLeft = errors.New("the loop was left")
 
 // A scan is one iteration over the locks of a client.
@@ -56,7 +56,8 @@ func (s *scan) run(match string) (err error) {
 	return err
 }
 
-// server yields the locks of one server. If the server cannot be scanned, that is yielded, and the iteration goes on.
+// server yields the locks of one server. If the server does not answer, or refuses, it yields that error, and the
+// iteration goes on.
 func (s *scan) server(at transport.Primary) error {
 	pattern := s.match.Hashes(s.c.cfg.prefix)
 	for from, through := uint64(0), false; !through; through = from == 0 {
@@ -64,7 +65,7 @@ func (s *scan) server(at transport.Primary) error {
 		err := tries(s.ctx, s.c, func() (err error) {
 			var next uint64
 			if keys, next, err = s.c.transport.Scan(s.ctx, inspectTimeout, at, from, pattern, scanStep); err == nil {
-				from = next // not after a try that has failed
+				from = next // a try that failed is repeated from the same cursor
 			}
 			return err
 		})
@@ -103,17 +104,17 @@ func (s *scan) found(keys []string) error {
 	return nil
 }
 
-// look reads locks in one pipeline, and yields those that are in use, and errors about single locks.
+// look reads locks in one pipeline. It yields the locks that are in use, and the errors of single locks.
 func (s *scan) look(locks []*Lock) error {
 	all, errs, labels := make([]Info, len(locks)), make([]error, len(locks)), []*string(nil)
-	var silence *requestError // Redis did not tell of one lock: it is not asked about the others one by one
+	var silence *requestError // set once Redis did not answer about a lock: then no other lock is read on its own
 	for i, page := range s.pages(locks) {
 		all[i], errs[i] = s.whole(locks[i], page, silence)
 		if failed, is := errors.AsType[*requestError](errs[i]); is && failed.Is(ErrUnavailable) && !transport.TryAgain(failed.err) {
 			silence = failed
 		}
 		switch ended := over(s.ctx, s.c); {
-		case ended != nil && errs[i] != nil: // Redis may have been silent: the caller is told, and then of the end
+		case ended != nil && errs[i] != nil: // yielded first, because it may say that Redis was silent
 			return s.tell(all[i], errs[i])
 		case ended != nil:
 			return ended
@@ -146,8 +147,8 @@ func (s *scan) pages(locks []*Lock) []*wire.InfoReply {
 	return pages
 }
 
-// whole makes an Info of a page, with client IDs as labels. If page is nil or not the whole lock, it reads the lock
-// again on its own. With silence, an earlier lock's error, it does not: Redis does not answer.
+// whole makes an Info of page, with client IDs as labels. If page is nil or not the whole lock, it reads the lock on
+// its own. But if silence is set, Redis did not answer about an earlier lock, and whole returns that error.
 func (s *scan) whole(l *Lock, page *wire.InfoReply, silence *requestError) (Info, error) {
 	if page == nil || page.Next > 0 {
 		if silence != nil {
@@ -164,7 +165,7 @@ func (s *scan) whole(l *Lock, page *wire.InfoReply, silence *requestError) (Info
 	return info, nil
 }
 
-// tell yields one value. It returns errLeft if the caller has left the loop.
+// tell yields one value. It returns errLeft if the caller has left the loop, or why the iteration must end, or nil.
 func (s *scan) tell(info Info, err error) error {
 	if !s.yield(info, err) {
 		return errLeft

@@ -10,9 +10,9 @@ import (
 // maxRest bounds how long a name may rest.
 const maxRest = 366 * 24 * time.Hour
 
-// AtLeast keeps the name taken until d after it was acquired, by the server's clock, even if the hold or its process
-// ends sooner. After the hold nobody holds the name: it rests. AtLeast is for a job that processes start by clocks that
-// differ by more than the job takes. d is from 1 ms to 366 days, in whole milliseconds.
+// AtLeast keeps the name taken until d after the grant, by the server's clock, even if the hold or its process ends
+// sooner. After the hold the name rests: nobody holds the lock, and nobody can get it. AtLeast is for a job that
+// processes start by clocks that differ by more than the job takes. d is from 1 ms to 366 days, in whole milliseconds.
 //
 // Waiters keep their places, and get the lock when the rest is over. TryLock says that the lock is taken, and Info says
 // for how long. d is counted from the grant, so a re-entry changes nothing. After its last hold the owner is kept out
@@ -29,7 +29,7 @@ func AtLeast(d time.Duration) LockOption {
 	})
 }
 
-// forOnce turns a new handle into one for Once.
+// forOnce checks the arguments of Once and makes l a handle for it. runs says whether there is a function to run.
 func forOnce(l *Lock, every time.Duration, runs bool) error {
 	if l.err != nil {
 		return l.err

@@ -13,16 +13,16 @@ import (
 	"github.com/relock-go/relock/internal/wire"
 )
 
-// LocalReentry answers a nested acquisition by the same named owner in this client without a command. The outer hold
-// must be of the same mode (read or write). Its trust must last for at least a third of the nested TTL. The TTL and the
-// Replicas of the outer hold must be at least those of the nested hold. Neither may have NoWatchdog or MaxHold.
-// Otherwise Redis is asked.
+// LocalReentry lets nested acquisitions of a named owner succeed without a command, if the owner holds the lock in this
+// client. The outer hold must be of the same mode (read or write). Its trust must last for at least a third of the
+// nested TTL. The TTL and the Replicas of the outer hold must be at least those of the nested hold. Neither may have
+// NoWatchdog or MaxHold. Otherwise Redis is asked.
 //
 // Set the option on the nested handle; the outer handle does not need it. The nested call does not notice a loss in
 // Redis of which the client has not heard.
 //
-// Redis counts the outer holds only, and so do Info and other processes. The lock is released in Redis when the last
-// hold ends in this client, in any order. Calls without an owner are not changed.
+// Redis counts only the outer holds, so Info and other processes see only these. Redis releases the lock when the last
+// of all these holds ends in this client, in any order. Calls without an owner are not changed.
 func LocalReentry() LockOption {
 	return lockOption(func(t *terms) error {
 		t.Local = true
@@ -36,12 +36,12 @@ func LocalReentry() LockOption {
 // renewal that too few acknowledge extends nothing. So the hold is lost when its last acknowledged lease ends.
 //
 // The holds of one owner share their renewals, so the largest n among them counts for all. If too few replicas answer,
-// nested holds that ask for none can be lost too, and calls for them can return ErrReplicas.
+// nested holds without Replicas can be lost too, and calls for them can return ErrReplicas.
 //
 // n is 1 to 16. timeout is 1 ms to 10 s, at most a quarter of the TTL, and less than the redis client's ReadTimeout.
-// That is 3 s unless it is set. Other values are ErrInvalidOption on every call. So is a redis client whose type relock
-// does not know. A failover to a replica that was not among the n, or that lost its data, can still lose the lock: see
-// docs/guarantees.md.
+// That is 3 s unless it is set. With other values, or a redis client whose type relock does not know, every call
+// returns ErrInvalidOption. A failover to a replica that was not among the n, or that lost its data, can still lose the
+// lock: see docs/guarantees.md.
 func Replicas(n int, timeout time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		if n < 1 || n > maxReplicas {
@@ -55,8 +55,8 @@ func Replicas(n int, timeout time.Duration) LockOption {
 const (
 	maxReplicas = 16
 	maxAckTime  = 10 * time.Second
-	// ackShare bounds the time of the replicas to a quarter of the TTL. After a renewal that they miss there
-	// is still time for another one before the trust ends.
+	// ackShare bounds the timeout of Replicas to a quarter of the TTL. If replicas do not acknowledge a renewal in that
+	// time, another renewal can still succeed before the trust ends.
 	ackShare = 4
 )
 
@@ -79,8 +79,8 @@ func (t terms) with(opts []LockOption) (terms, error) {
 	return t, nil
 }
 
-// suits checks that the time for replicas fits, and that the redis client can do what the terms need. It is called for
-// the terms of tickets too, because a ticket may come from a process with another redis client.
+// suits checks Replicas against the TTL and the redis client. It is called for the terms of tickets too, because a
+// ticket may come from a process with another redis client.
 func (t terms) suits(tr *transport.Transport) error {
 	switch within, reads := t.Replicas.Timeout, tr.ReadTimeout; {
 	case within > t.TTL/ackShare:
@@ -88,13 +88,13 @@ func (t terms) suits(tr *transport.Transport) error {
 	case reads > 0 && within >= reads:
 		return fmt.Errorf("%w: Replicas timeout of %v; it must be less than the redis client's ReadTimeout of %v", ErrInvalidOption, within, reads)
 	case t.Replicas.N > 0 && !tr.Knows():
-		return unknownClient("Replicas") // WAIT may go to another server than the script
+		return unknownClient("Replicas") // WAIT could go to another server than the script
 	}
 	return nil
 }
 
-// suitsKind refuses options that are not for this kind of lock. With the kind "", which is for Defaults, an option must
-// suit every kind: no handle can unset it, so every call on a lock of another kind would fail.
+// suitsKind refuses options that are not for this kind of lock, Fair or not. The kind "" is for Defaults: then an
+// option must suit every kind. No handle can unset it, so every call on a lock of another kind would fail.
 func (t terms) suitsKind(kind string) error {
 	plain := kind == wire.KindPlain
 	switch {
@@ -128,9 +128,9 @@ const (
 // up. New returns ErrInvalidOption if one is nil, out of its bounds, or a duration with a fraction of a millisecond.
 type Option interface{ apply(*config) error }
 
-// A LockOption sets up what one handle asks for, as an argument of NewLock and its like. In Defaults, an option of New,
-// it is for all locks of a client. Durations are whole milliseconds: a fraction is refused. If an option is nil or out
-// of its bounds, every call on the handle returns ErrInvalidOption. In Defaults it makes New return that.
+// A LockOption sets up what one handle asks for, as an argument of NewLock or another constructor. In Defaults it is
+// for all locks of a client. Durations are whole milliseconds: a fraction is refused. If an option is nil or out of its
+// bounds, every call on the handle returns ErrInvalidOption. If it is in Defaults, New returns that error.
 type LockOption interface{ applyLock(*terms) error }
 
 type option func(*config) error
@@ -142,7 +142,7 @@ type lockOption func(*terms) error
 func (o lockOption) applyLock(t *terms) error { return o(t) }
 
 type config struct {
-	terms          terms // defaults of the client's locks
+	terms          terms // of Defaults: the terms that every handle begins with
 	prefix         string
 	releaseTimeout time.Duration
 	tokenKeep      time.Duration
@@ -150,7 +150,7 @@ type config struct {
 	hooks          Hooks
 	sharded        bool // waiters are woken by sharded pub/sub
 	label          string
-	whoHolds       bool // errors of waits that ended name the holder
+	whoHolds       bool // the error of a wait that ended without the lock names the holder
 }
 
 // An origin is the client and the kind of a lock.
@@ -159,16 +159,16 @@ type origin struct {
 	kind string
 }
 
-// A spec is what handles with the same options have in common. It never changes, so any number of handles share one.
+// A spec is all that a handle asks for, except its name. It never changes, so handles that are made alike share one.
 type spec struct {
 	origin
 	terms     terms
 	err       error // a bad name or option; every call returns it
-	read      bool  // a reading side or a semaphore: several grants may hold at once
+	read      bool  // a reading side or a semaphore: several owners may hold at once
 	anonymous bool  // each acquisition has a new owner, whatever ctx says
 }
 
-// specs are the latest spec of each constructor. The next handle often has the same.
+// specs has the latest spec of each constructor, because the next handle is often made alike.
 type specs [4]atomic.Pointer[spec]
 
 const (
@@ -198,15 +198,15 @@ func newConfig(opts []Option) (config, error) {
 	return c, nil
 }
 
-// suits refuses options that need a redis client of a known type, one of which it is known which server gets a command.
+// suits refuses options that need a redis client of a known type, for which relock knows which server gets a command.
 func (c config) suits(t *transport.Transport) error {
 	if c.sharded && !t.Knows() {
-		return unknownClient("ShardedPubSub") // channels of several servers would share a connection
+		return unknownClient("ShardedPubSub") // channels of several servers would share one connection
 	}
 	return c.terms.suits(t)
 }
 
-// unknownClient returns the error of an option that must know which server has a key.
+// unknownClient returns the error of an option or call that must know which server has a key.
 func unknownClient(option string) error {
 	return fmt.Errorf("%w: %s with a redis client of a type that relock does not know; pass a *redis.Client or *redis.ClusterClient, or a decorator that embeds one of these and not redis.UniversalClient", ErrInvalidOption, option)
 }
@@ -240,9 +240,9 @@ func Defaults(opts ...LockOption) Option {
 	})
 }
 
-// KeyPrefix sets the beginning of every key and channel in Redis: by default "relock", before a colon. Clients with
-// different prefixes do not share locks. Access lists for PREFIX:* keep tenants apart, unless one prefix begins with
-// another prefix and a colon. A prefix has 1 to 128 bytes of UTF-8, no control character, and no {}*?[] or \.
+// KeyPrefix sets the prefix of every key and channel in Redis. A colon follows it. The default is "relock". Clients
+// with different prefixes do not share locks. Access lists for PREFIX:* keep tenants apart, unless one prefix begins
+// with another prefix and a colon. A prefix has 1 to 128 bytes of UTF-8, no control character, and no {}*?[] or \.
 func KeyPrefix(prefix string) Option {
 	return option(func(c *config) error {
 		if err := key.CheckPrefix(prefix); err != nil {
@@ -265,7 +265,7 @@ func ReleaseTimeout(d time.Duration) Option {
 
 // TokenKeep sets how long a lock's token counter stays in Redis after the last hold was released or its lease ended.
 // The default is 10 min, and the bounds are 1 min and 24 h. Tokens come from the server's clock. The counter keeps them
-// growing if that clock steps back by less than this. Each name that was used costs memory in Redis for that time.
+// growing if that clock steps back by less than this time. Each used name costs memory in Redis for as long.
 func TokenKeep(d time.Duration) Option {
 	return option(func(c *config) error {
 		c.tokenKeep = d
@@ -273,9 +273,9 @@ func TokenKeep(d time.Duration) Option {
 	})
 }
 
-// Logger receives what an operator may want to know: retries, lost holds, a goroutine that waits for itself. A loss is
-// logged as an error, or as a warning if MaxHold or NoWatchdog ended the hold. Everything else is a warning. By
-// default nothing is logged. nil is ErrInvalidOption.
+// Logger sets the logger for what an operator may want to know: retries, lost holds, a goroutine that waits for itself.
+// A loss is logged as an error, or as a warning if MaxHold or NoWatchdog ended the hold. Everything else is a warning.
+// By default nothing is logged. With nil, New returns ErrInvalidOption.
 //
 // The library calls the logger's handler on a goroutine of its own, so a handler that is slow or hangs delays no lock.
 // The handler gets the records in order and one at a time. Its context is always context.Background(). Up to 1,024
@@ -291,16 +291,15 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// ShardedPubSub wakes waiters over sharded pub/sub. In a Cluster a message then goes only to the server of
-// the lock's slot, while plain pub/sub sends it to all. The client has a subscription for each lock, or hash
-// tag, that it waits for, and one connection to each server for them. Clients with and without the option
-// wake each other if all may PUBLISH and SPUBLISH. If not, waiters notice an unlock by heartbeat, up to 10 s
-// late.
+// ShardedPubSub wakes waiters over sharded pub/sub. In a Cluster a message then goes only to the server of the lock's
+// slot, while plain pub/sub sends it to all. The client has a subscription for each lock, or hash tag, that it waits
+// for, and one connection to each server for them. Clients with and without the option wake each other if all their
+// users may PUBLISH and SPUBLISH. If not, waiters notice an unlock by heartbeat, up to 10 s late.
 //
 // If all clients have the option, scripts publish only in the slot of their keys. Some hosted servers allow no more
-// than that: docs/servers.md lists them. The option needs no newer server than relock itself, but the permissions that
-// docs/operations.md lists. A client with the option notices a ForceUnlock at its hold's next renewal, or at once if it
-// waits for the same lock. New returns ErrInvalidOption if a decorator hides the type of the redis client.
+// than that: docs/servers.md lists them. The option needs no newer server than relock itself, but it needs the
+// permissions that docs/operations.md lists. A client with the option notices a ForceUnlock at its hold's next renewal,
+// or at once if it waits for the same lock. New returns ErrInvalidOption if a decorator hides the redis client's type.
 func ShardedPubSub() Option {
 	return option(func(c *config) error {
 		c.sharded = true
@@ -308,9 +307,9 @@ func ShardedPubSub() Option {
 	})
 }
 
-// WhoHolds makes the text of errors say who holds the lock, if a wait ended without it: owner, label, for how long, and
-// when the lease ends. Such a call asks Redis once more, which takes a round trip, and at most 100 ms. TryLock, TryDo
-// and Once do not ask when they return no error. Errors of a QuorumLock do not say it.
+// WhoHolds makes the error of a wait that ended without the lock say who holds it: owner, label, for how long, and when
+// the lease ends. For that the call asks Redis once more, which takes a round trip, and at most 100 ms. TryLock, TryDo
+// and Once do not ask when they return no error. The option does not change the errors of a QuorumLock.
 func WhoHolds() Option {
 	return option(func(c *config) error {
 		c.whoHolds = true
@@ -319,9 +318,9 @@ func WhoHolds() Option {
 }
 
 // Label sets a text that tells people which client this is. Info, Waiters and the relock command show it for what the
-// client holds and waits for. It decides nothing, and two clients may have the same. By default it is the host's name
-// and the process' ID, such as "web-1:4711". It has 1 to 128 bytes of UTF-8 without control characters. Everybody who
-// may read the locks can read it.
+// client holds and waits for. No decision depends on it, and two clients may have the same. By default it is the host's
+// name and the process' ID, such as "web-1:4711". It has 1 to 128 bytes of UTF-8 without control characters. Everybody
+// who may read the locks can read it.
 //
 // The client stores its label in Redis with its first request for a lock, and again from time to time while it is used.
 // A lock does not cost more for it.
@@ -338,10 +337,10 @@ func Label(text string) Option {
 // TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s, and the bounds
 // are 100 ms and 24 h. The watchdog renews the lease every third of the TTL while the hold lasts, so the TTL need not
 // cover the work. With any other d every call on the handle returns ErrInvalidOption. NoWatchdog and MaxHold prevent or
-// end renewal. A short lease frees a dead holder's lock sooner, and is lost by a shorter pause or network fault.
+// end renewal. A short lease frees a dead holder's lock sooner, but a shorter pause or network fault loses the hold.
 //
-// In Redis the lease only gets longer. After a nested hold of a longer TTL, a dead process leaves the lock taken for
-// the rest of that TTL.
+// A lease in Redis never gets shorter. If a process dies after a nested hold with a longer TTL, the lock stays taken
+// for the rest of that TTL.
 func TTL(d time.Duration) LockOption {
 	return lockOption(func(t *terms) error {
 		t.TTL = d

@@ -8,7 +8,7 @@ import (
 )
 
 // Weight sets how many permits of a semaphore each hold uses: from 1, the default, to the number of the handle's
-// permits. Further holds of a named owner use none, whatever their Weight. With n outside that, and for other kinds of
+// permits. Further holds of a named owner use none, whatever their Weight. With any other n, and for other kinds of
 // lock, every call on the handle returns ErrInvalidOption. In Defaults, any Weight makes New return ErrInvalidOption.
 func Weight(n int) LockOption {
 	return lockOption(func(t *terms) error {

@@ -7,7 +7,7 @@ import (
 
 // A syncLocker is a Lock as a sync.Locker.
 type syncLocker struct {
-	ctx  context.Context // sync.Locker leaves no other place for it
+	ctx  context.Context // of each wait; the methods of a sync.Locker take no context
 	lock *Lock
 }
 

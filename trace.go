@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Hooks are functions that are called as locks change hands, outside of every mutex of the library. Waiting, Acquired,
+// Hooks are functions that are called as locks change hands, while the library holds no mutex. Waiting, Acquired,
 // GaveUp and Released are called on the caller's goroutine: one that blocks delays the call. Renewed, RenewalFailed and
 // Lost are called on goroutines of the client: one that blocks delays no call, no renewal and no message. Close and
 // Shutdown wait for hooks that run, so a hook must not call either. Hooks may be called from several goroutines at the
@@ -16,38 +16,38 @@ import (
 // goroutines of their own. A panic there may end the process.
 //
 // A hook must return. If Waiting or Acquired panics or ends its goroutine, the call has no hold: what Redis granted is
-// given back. If Acquired was called for such a hold, Released is called too. A panic of GaveUp or Released continues on
-// the calling goroutine after all else is done: the hold has ended. A panic of Renewed, RenewalFailed or Lost ends the
-// process, as any panic of a goroutine does in Go.
+// given back. If Acquired was called for such a hold, Released is called too. A panic of GaveUp or Released continues
+// on the calling goroutine after all else is done: the hold has ended. A panic of Renewed, RenewalFailed or Lost ends
+// the process, as any panic of a goroutine does in Go.
 type Hooks struct {
-	// Waiting: the call has to wait, because others hold the lock or are before it. It is called once for a call, perhaps
-	// before the call is in the queue. Acquired or GaveUp follows.
+	// Waiting is called when a call has to wait, because others hold the lock or are ahead of it. It is called once for a
+	// call, perhaps before the call is in the queue. Acquired or GaveUp follows.
 	Waiting func(context.Context, Event)
-	// Acquired: the call has a hold, and returns it next. Event.Waited is how long it waited.
+	// Acquired is called when a call has a hold, right before the call returns. Event.Waited is how long it waited.
 	Acquired func(context.Context, Event)
-	// GaveUp: the call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason: the lock
-	// was taken all the time, its context has ended, or Redis could not be asked. That is the error the call returns,
-	// except that TryLock, TryDo and Once return no error if the lock was taken. GaveUp is not called if Waiting or
+	// GaveUp is called when a call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason:
+	// the lock was taken all the time, the call's context has ended, or Redis could not be asked. The call returns that
+	// error, except that TryLock, TryDo and Once return no error if the lock was taken. GaveUp is not called if Waiting or
 	// Acquired did not return. Nor is it if the call was refused at once: for a name, an option, a deadlock, an ended ctx.
 	GaveUp func(context.Context, Event)
-	// Renewed: the hold's lease was extended, as it is every third of its TTL.
+	// Renewed is called when a hold's lease was extended, as it is every third of its TTL.
 	Renewed func(Event)
-	// RenewalFailed: a renewal was not answered, or was refused. Event.Err is the reason. It is tried again until the
-	// hold's trust ends; then Lost is called. So this is not yet a loss.
+	// RenewalFailed is called when a renewal was not answered, or was refused. Event.Err is the reason. This is not yet a
+	// loss: the renewal is tried again until the hold's trust ends, and then Lost is called.
 	RenewalFailed func(Event)
-	// Released: its holder has ended the hold, by Unlock, Release or Detach, or at the end of a Do. Event.Held is how long
-	// it was held. Event.Err is the error of the release. It is ErrLost if Redis' answer to the release was the first to
-	// show the loss; then Lost is not called. Each hold ends with one call of Released or of Lost.
+	// Released is called when the holder has ended the hold, by Unlock, Release or Detach, or at the end of a Do.
+	// Event.Held is how long it was held. Event.Err is the error of the release. It is ErrLost if Redis' answer was the
+	// first to show the loss; then Lost is not called. Each hold ends with one call of Released or of Lost.
 	Released func(Event)
-	// Lost: the hold ended before its release, and its Unlock is still to come. Event.Err is the reason, an ErrLost. Lost
-	// is also called if Unlock is the first to see, by the clock, that the lease has ended. After Lost, the Unlock or
-	// Release of that hold does not call Released. If Acquired is set, Lost is called only for holds that Acquired was
-	// called for, and after it.
+	// Lost is called when a hold ended before its release: its Unlock is still to come. Event.Err is the reason, an
+	// ErrLost. Lost is also called if Unlock is the first to see, by the clock, that the lease has ended. After Lost, the
+	// Unlock or Release of that hold does not call Released. If Acquired is set, Lost is called only for holds that
+	// Acquired was called for, and after it.
 	Lost func(Event)
 }
 
 // Trace sets the hooks of a client: functions that are called as its locks change hands, for logs, metrics and traces.
-// Of several Trace options the last counts, so combine Hooks by their Join.
+// If there are several Trace options, the last counts: combine their Hooks by Hooks.Join.
 func Trace(h Hooks) Option {
 	return option(func(c *config) error {
 		c.hooks = h
@@ -66,6 +66,7 @@ func (h Hooks) Join(others ...Hooks) Hooks {
 	return h
 }
 
+// both returns a hook that calls both hooks, the second even if the first panics. If one is nil, it returns the other.
 func both(first, then func(Event)) func(Event) {
 	switch {
 	case first == nil:
@@ -94,11 +95,11 @@ func bothOf(first, then func(context.Context, Event)) func(context.Context, Even
 }
 
 // An Event describes one step of one hold, or of a call that has none yet. Every hook gets Name, Owner, Kind and Read,
-// and Token if there is a hold. Waited, Held and Err are zero except for the hooks that their comments name.
+// and Token if there is a hold. Waited, Held and Err are zero except in the hooks that their comments name.
 type Event struct {
 	// Name is the lock's name.
 	Name string
-	// Owner is the hold's owner, as Hold.Owner. In Waiting and GaveUp it is the given name, or "" without one.
+	// Owner is the name that Hold.Owner returns. In Waiting and GaveUp it is the given name, or "" if none was given.
 	Owner string
 	// Token is the hold's fencing token. It is 0 in Waiting and GaveUp.
 	Token int64
@@ -112,6 +113,6 @@ type Event struct {
 	Err error
 	// Kind is the kind of the lock: "plain", "fair", "rw", "fair rw" or "semaphore".
 	Kind string
-	// Read reports that the hold is for reading, or the call wants to read. Only read/write locks have it.
+	// Read reports that the hold is for reading, or that the call wants to read. It is false for all but read/write locks.
 	Read bool
 }
