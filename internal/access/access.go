@@ -30,20 +30,20 @@ type Config struct {
 	Database int // the database that the redis client selects
 	Redis    Redis
 	Wire     *wire.Encoder
-	Open     context.Context // ends with the client; missing permissions do not matter then
+	Open     context.Context // ends when the client begins to close; missing permissions do not matter then
 	Granted  func()          // called once, when the user may run everything that scripts need
 	// Hear calls publish, and waits until l hears the echo that it publishes.
 	Hear func(ctx context.Context, l *listener.Listener, publish func() error) error
 }
 
-// A Checker asks until it has had one complete answer.
+// A Checker repeats its checks until all have passed once.
 type Checker struct {
 	cfg  Config
 	runs atomic.Bool // the user may run everything that scripts need
 	acks atomic.Bool // and WAIT, which replicas need
 }
 
-// New returns a checker. It does no I/O: the first Run asks, before a lock is acquired that could not be released.
+// New returns a checker. It does no I/O.
 func New(cfg Config) *Checker { return &Checker{cfg: cfg} }
 
 // Assume skips the checks, for tests in virtual time.
@@ -52,8 +52,7 @@ func (c *Checker) Assume() {
 	c.acks.Store(true)
 }
 
-// A refusal is what the server or the user lacks. Like an error of Redis, it classifies as a refusal: asking again
-// does not help.
+// A refusal is an error that names what the server or the user lacks. transport.Classify returns Refused for it.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -61,9 +60,9 @@ func (r refusal) Error() string { return string(r) }
 // RedisError makes a refusal a redis.Error.
 func (refusal) RedisError() {}
 
-// Run returns an error if the user may not run what the scripts need for the lock with this hash, or may not receive
-// messages through l. If Redis does not answer, Run returns nil: the request that follows reports it. Run waits for an
-// answer as long as a request of a lock with this ttl does.
+// Run returns an error if the user may not run what scripts need for the lock with this hash, or not receive messages
+// through l. If Redis does not answer, Run returns nil: the request that follows reports that. Run waits for an answer
+// as long as a request of a lock with this ttl does.
 func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, ttl time.Duration) error {
 	if c.runs.Load() {
 		return nil
@@ -81,10 +80,10 @@ func (c *Checker) Run(ctx context.Context, hash string, l *listener.Listener, tt
 	return nil
 }
 
-// Probe asks what Run asks, each time, and waits until l hears a message that the client has sent to itself. It also
-// returns an error if Redis does not answer or nothing is heard. l must be joined. limit bounds each step.
+// Probe checks at every call what Run checks, and waits until l hears a message that the client has sent to itself. It
+// also returns an error if Redis does not answer or l hears nothing. l must be joined. limit bounds each step.
 func (c *Checker) Probe(ctx context.Context, limit time.Duration, hash string, l *listener.Listener) error {
-	if !c.runs.Load() || !l.Up() { // first, so that a dead server is told by its own error
+	if !c.runs.Load() || !l.Up() { // first, so that Probe returns the error of a dead server, and not of the subscription
 		if err := c.ask(ctx, limit, hash, l, true); err != nil {
 			return err
 		}
@@ -99,15 +98,15 @@ func (c *Checker) Probe(ctx context.Context, limit time.Duration, hash string, l
 	return nil
 }
 
-// granted notes that the user may run all that scripts need.
 func (c *Checker) granted() {
 	if !c.runs.Swap(true) {
 		c.cfg.Granted()
 	}
 }
 
-// ask asks once what is refused, and returns that as an error. The script also publishes an echo to l, for which only
-// Probe waits. inFull sends it by EVAL, else by EVALSHA: users need both, and Run asks by EVAL alone.
+// ask runs the script that checks permissions, and returns an error if anything is refused. The script also publishes
+// an echo to l, for which only Probe waits. With inFull it is sent by EVAL, otherwise by EVALSHA. Users need both, but
+// Run only checks EVAL.
 func (c *Checker) ask(ctx context.Context, limit time.Duration, hash string, l *listener.Listener, inFull bool) error {
 	keys, inbox := key.Of(c.cfg.Prefix, hash), key.Inbox(c.cfg.Prefix, c.cfg.Client)
 	if l.Sharded() {
@@ -131,7 +130,6 @@ func (c *Checker) ask(ctx context.Context, limit time.Duration, hash string, l *
 	return nil
 }
 
-// subscribed waits until l is subscribed.
 func (c *Checker) subscribed(ctx context.Context, limit time.Duration, l *listener.Listener) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -159,7 +157,7 @@ func (c *Checker) needs(keys key.Keys) string {
 	return needs
 }
 
-// hinted adds to a refusal what the user must be permitted, unless Redis refused the credentials.
+// hinted adds to a refusal what to do: permit what is needed, or check the credentials if Redis refused those.
 func hinted(err error, needs string) error {
 	for _, of := range []string{"WRONGPASS", "NOAUTH", "DENIED", "ERR AUTH ", "ERR Client sent AUTH"} {
 		if strings.Contains(err.Error(), of) {
@@ -169,7 +167,8 @@ func hinted(err error, needs string) error {
 	return fmt.Errorf("%w (%s)", err, needs)
 }
 
-// awaitSubscribed waits for the subscription, but no longer than for one answer: a free lock does not depend on it.
+// awaitSubscribed waits for the subscription, but no longer than for one answer, because a free lock can be taken
+// without it. It returns an error only if the subscription is refused.
 func (c *Checker) awaitSubscribed(ctx context.Context, l *listener.Listener, ttl time.Duration) error {
 	limit := trust.Attempt(ttl)
 	if by, bounded := ctx.Deadline(); bounded {
@@ -200,5 +199,5 @@ func (c *Checker) Wait(ctx context.Context, hash string, ttl time.Duration) erro
 	return nil
 }
 
-// refused reports whether asking again would give the same error. A refusal of this package is one too.
+// refused reports whether err is a refusal: asking again would give the same error.
 func refused(err error) bool { return transport.Classify(err) == transport.Refused }

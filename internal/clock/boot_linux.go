@@ -16,14 +16,14 @@ var hasBoottime = func() bool {
 	return ok
 }()
 
-// measure reads the clocks as lead.boot needs it.
+// measure reads the clocks in the order that lead.boot needs.
 func measure() (before, boot, after time.Duration) {
 	before = time.Since(origin)
 	boot, _ = boottime()
 	return before, boot, time.Since(origin)
 }
 
-// sinceBoot reads, at t or later, a clock that counts suspended time, and measures the lead again.
+// sinceBoot reads the clock that counts suspended time, and measures its lead. The other clocks have just shown t.
 func sinceBoot(l *lead, t time.Time) time.Duration {
 	if !hasBoottime {
 		return wall()

@@ -4,5 +4,5 @@ package clock
 
 import "time"
 
-// sinceBoot returns the reading of a clock that counts suspended time.
+// sinceBoot reads the wall clock, which goes on during a suspension.
 func sinceBoot(*lead, time.Time) time.Duration { return wall() }

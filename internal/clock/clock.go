@@ -23,7 +23,7 @@ var origin = time.Now()
 
 const ages = 100 * 365 * 24 * time.Hour
 
-// Clock reads instants. Its zero value reads the clocks of the system. Each Clock has measurements of its own, because
+// Clock reads instants. Its zero value reads the clocks of the system. Each Clock keeps its own measurements, because
 // the monotonic clocks of testing/synctest bubbles differ. A Clock is safe for concurrent use.
 type Clock struct {
 	now  func() time.Time     // nil: time.Now
@@ -43,8 +43,8 @@ func New(now func() time.Time, boot func() time.Duration) *Clock {
 
 // Now returns the current instant.
 //
-// It reads the clock that counts suspended time last. So if the machine is suspended between the two readings, a check
-// of a deadline sees that.
+// It reads the monotonic clock first. So if the machine is suspended between the two readings, the second one counts
+// the suspension, and a check of a deadline sees it.
 func (c *Clock) Now() Instant {
 	if c.now != nil {
 		now := c.now()
@@ -64,7 +64,7 @@ func (i Instant) Add(d time.Duration) Instant {
 }
 
 // Sub returns the time from j to i: the larger of the two clocks' differences, so that elapsed time is never
-// under-counted. It is -i.Until(j).
+// under-counted. It equals -i.Until(j).
 func (i Instant) Sub(j Instant) time.Duration {
 	return max(i.mono-j.mono, i.boot-j.boot)
 }
@@ -81,8 +81,8 @@ func (i Instant) Until(deadline Instant) time.Duration {
 // Reached reports whether, at i, either clock has reached deadline.
 func (i Instant) Reached(deadline Instant) bool { return i.Until(deadline) <= 0 }
 
-// Max returns the later of a and b, taken on each clock separately. For two leases that is the end of the longer one on
-// the clock that counts suspended time. The monotonic clock can only end it sooner.
+// Max returns the later of a and b, taken on each clock separately. For the ends of two leases it is the end of the
+// longer one, by the clock that counts suspended time. The monotonic clock can only reach it sooner.
 func Max(a, b Instant) Instant {
 	return Instant{mono: max(a.mono, b.mono), boot: max(a.boot, b.boot)}
 }
@@ -98,8 +98,8 @@ func (i Instant) IsZero() bool { return i == Instant{} }
 // Awake returns the time from j to i on the monotonic clock alone.
 func (i Instant) Awake(j Instant) time.Duration { return i.mono - j.mono }
 
-// Time returns i as a [time.Time] for a timer that is started now. If the machine was suspended after i was read, the
-// result is earlier by the length of the suspension.
+// Time returns i as a [time.Time] at which a timer that is started now should fire. If the machine was suspended after
+// i was read, the result is earlier by the length of the suspension.
 func (c *Clock) Time(i Instant) time.Time {
 	now := c.Now()
 	t := i.Time()
@@ -159,7 +159,7 @@ func (l *lead) cached(mono, wall time.Duration) (ahead time.Duration, ok bool) {
 // monotonic clock, the second one, and the monotonic one again.
 func (l *lead) boot(mono, wall time.Duration, measure func() (before, boot, after time.Duration)) time.Duration {
 	before, boot, after := measure()
-	// If the wall clock was set after it was read, off is out of date, and the next caller measures again.
+	// If the wall clock was set since it was read, off is out of date. The next caller sees a jump, and measures again.
 	if after-before <= maxGap && after-mono < validFor {
 		l.last.Store(&measured{mono: mono, off: wall - mono, ahead: boot - after})
 	}

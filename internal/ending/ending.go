@@ -1,6 +1,6 @@
-// Package ending makes the error of a call whose context has ended: the context's error and its cause. The cause comes
+// Package ending makes the error of a call whose context has ended: the context's error with its cause. The cause comes
 // from the context's owner. Often it is the error of another call, as with an errgroup. It is only there for people to
-// read: no code may take it for what happened to this call. Pause is a wait that a context may end.
+// read: no code may take it for what happened to this call. Pause is a sleep that a context may end.
 package ending
 
 import (

@@ -10,8 +10,7 @@ import (
 
 var errLeft = errors.New("nobody is subscribed over this connection any more")
 
-// A sharedConn is one connection to one server, over which any number of channels are subscribed. One goroutine writes,
-// one reads.
+// A sharedConn is one connection to one server, for any number of channels. One goroutine writes, one reads.
 //
 // When the connection breaks, all its feeds end. It is not used again, even if go-redis reconnects it.
 type sharedConn struct {
@@ -25,18 +24,18 @@ type sharedConn struct {
 	dialled chan struct{} // closed when the first command has been sent
 
 	mu                sync.Mutex // guards the following fields
-	err               error      // why the connection has ended
+	err               error      // why the connection has ended; nil: it has not
 	feeds             map[string]*channelFeed
 	unsent            []subCommand
 	unanswered        []subCommand // sent and not answered; the server answers in this order
-	unsubscribeProbed bool         // an unsubscription was tried
+	unsubscribeProbed bool         // an unsubscription was sent to check that it is permitted
 }
 
 // A subCommand subscribes or unsubscribes one channel.
 type subCommand struct {
 	channel     string
 	unsubscribe bool
-	feed        *channelFeed // ends if the server refuses the command; nil: nothing ends
+	feed        *channelFeed // the feed to end if the server refuses the command; nil: none
 }
 
 // add subscribes a feed. It returns false if c has ended.
@@ -78,8 +77,8 @@ func (c *sharedConn) leave(f *channelFeed) {
 	c.endIfLast(left)
 }
 
-// remove removes a feed and reports whether it was the last one. If so, the caller must call endIfLast after it has
-// given back the mutex. remove needs c.mu.
+// remove removes a feed and reports whether it was the last one. It needs c.mu. If it returns true, the caller must
+// call endIfLast after it has released c.mu.
 func (c *sharedConn) remove(f *channelFeed) (left bool) {
 	delete(c.feeds, f.channel)
 	if len(c.feeds) > 0 || c.err != nil {
@@ -89,7 +88,7 @@ func (c *sharedConn) remove(f *channelFeed) (left bool) {
 	return true
 }
 
-// endIfLast ends a connection that has no feeds. The caller must not have c.mu: retire takes s.mu, which comes first.
+// endIfLast ends c if left, which remove returned, is true. The caller must not hold c.mu: s.mu is taken before c.mu.
 func (c *sharedConn) endIfLast(left bool) {
 	if left {
 		c.s.retire(c)
@@ -154,7 +153,7 @@ func (c *sharedConn) next() (subCommand, bool) {
 	}
 }
 
-// read passes frames to the feeds. ctx has no deadline, for the reason given at Inbox.read.
+// read passes frames to the feeds until the connection breaks. Inbox.read says why c.ctx has no deadline.
 func (c *sharedConn) read() {
 	for {
 		frame, err := c.ps.Receive(c.ctx)
@@ -168,7 +167,6 @@ func (c *sharedConn) read() {
 	}
 }
 
-// handle acts on one inbound frame.
 func (c *sharedConn) handle(frame any) {
 	switch v := frame.(type) {
 	case *redis.Message:
@@ -186,8 +184,8 @@ func (c *sharedConn) handle(frame any) {
 	}
 }
 
-// acknowledged tells the feed that its channel is subscribed. If no subscription was pending, go-redis has reconnected
-// by itself, and the feed's link must count as new, because messages may have been missed.
+// acknowledged tells the feed that its channel is subscribed. That is so even if no subscription was pending: then
+// go-redis has reconnected by itself, and the inbox must call Linked again.
 func (c *sharedConn) acknowledged(channel string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,8 +221,9 @@ func (c *sharedConn) removeAnswered(channel string, unsubscribe bool) bool {
 	return false
 }
 
-// refused reports whether err is the server's answer to one command, and then ends only that command's feed. Answers
-// after which go-redis reconnects do not count, nor does CROSSSLOT, which shows that it has: they end the connection.
+// refused reports whether err is the server's refusal of one command. If so, it ends only that command's feed. Any
+// other error ends the connection. Among these are answers after which go-redis reconnects, and CROSSSLOT, which shows
+// that go-redis has reconnected.
 func (c *sharedConn) refused(err error) bool {
 	var answer redis.Error
 	if !errors.As(err, &answer) || redis.IsReadOnlyError(err) || redis.HasErrorPrefix(err, "CROSSSLOT") {

@@ -27,9 +27,9 @@ type channelFeed struct {
 	err    error // why no more frames come
 }
 
-// Subscribe finds the channel's server, subscribes there, and waits until the connection is dialled. A dial may take long,
-// as with a slow provider of credentials. So it goes on, unless another server has the channel by now. link ends with the
-// link that has asked.
+// Subscribe finds the channel's server, subscribes there, and waits until the connection is dialled. A dial may take
+// long, for example if the provider of credentials is slow. So Subscribe goes on waiting, unless another server has the
+// channel by now. link is the context of the link that subscribes.
 func (f *channelFeed) Subscribe(link context.Context, _ ...string) error {
 	if err := f.join(link); err != nil {
 		return err
@@ -68,10 +68,10 @@ func (f *channelFeed) join(link context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if link.Err() != nil {
-		return link.Err() // Node took so long that the next link has begun, perhaps on this connection
+		return link.Err() // Node took so long that the next link may have joined already, over the same connection
 	}
-	// A Cluster client closes the clients of nodes that have left, and makes a new one if a node comes back. If the
-	// same client comes again, its owner has closed it.
+	// A Cluster client closes the clients of nodes that have left, and makes a new one if a node comes back. If Node still
+	// returns the closed client, the user has closed the redis client.
 	if old, ok := s.closedClients[name]; ok {
 		if name == "" || old == node {
 			return redis.ErrClosed
@@ -94,7 +94,7 @@ func (f *channelFeed) Receive(ctx context.Context) (any, error) {
 	if _, acknowledged := frame.(*redis.Subscription); !acknowledged || f.s.cfg.Serves == nil {
 		return frame, err
 	}
-	// This must come after the acknowledgement: a server that stops serving the channel later tells its subscribers.
+	// Ask only after the acknowledgement. If the server stops serving the channel after that, it unsubscribes the feed.
 	if err := f.s.cfg.Serves(ctx, f.conn.node, f.channel); err != nil {
 		f.end(err) // so that suspectedConn does not suspect the connection
 		f.s.cfg.Moved()

@@ -1,12 +1,12 @@
-// Package inbox keeps one client subscribed: to one channel for life ([Inbox]), or to sharded channels while each of them
-// is wanted ([Shards]).
+// Package inbox keeps one client subscribed: to one channel for life ([Inbox]), or to sharded channels while each of
+// them is wanted ([Shards]).
 //
-// Pub/sub silently loses messages that are published while a link is down. An Inbox makes up for that: after
-// [Inbox.Ready] has returned nil, every later message is delivered, or Linked is called after it. That call says that
+// Redis drops messages that are published while the subscriber's connection, its link, is down. An Inbox reports such
+// gaps. After [Inbox.Ready] has returned nil, the Inbox delivers every message or, later, calls Linked to say that
 // messages may have been missed.
 //
-// A link that is silent may be idle or dead, and an Inbox cannot tell which. Its owner can: it publishes to
-// the channel itself, checks that [Inbox.Heard] moves, and calls [Inbox.Suspect] if it does not.
+// A silent link may be idle or dead, and an Inbox cannot tell which. Its owner can: it has a message published to the
+// channel, checks that [Inbox.Heard] moves, and calls [Inbox.Suspect] if not.
 package inbox
 
 import (
@@ -27,20 +27,20 @@ var ErrClosed = errors.New("inbox closed")
 
 // Config says which channel to subscribe to and which functions to call.
 //
-// Deliver and Linked are called one at a time, in the order of the frames, on the goroutine that reads the link. They
-// must not block, and must not call Close.
+// Deliver and Linked are called one at a time, in the order in which messages and acknowledgements arrive, on the
+// goroutine that reads the link. They must not block, and must not call Close.
 type Config struct {
-	// Subscribe is the method of a redis client.
+	// Subscribe is the redis client's method of that name.
 	Subscribe func(ctx context.Context, channels ...string) *redis.PubSub
 	Channel   string
-	// Deliver is handed every message.
+	// Deliver is called with every message.
 	Deliver func(payload string)
-	// Linked is called at every acknowledged subscription, including the first: messages before it may have been missed.
-	// The call comes before Deliver of any later message, and before Up and Ready report the subscription.
+	// Linked is called each time Redis acknowledges the subscription, also the first time: messages before that may have
+	// been missed. The call comes before Deliver of any later message, and before Up and Ready report the subscription.
 	Linked func()
-	// Refused reports whether an error of Redis lasts. If Refused is nil, no error does.
+	// Refused reports whether an error reply of Redis would come again at the next attempt. If Refused is nil, none would.
 	Refused func(err error) bool
-	// Failed, if not nil, is called when an attempt, or a link that was only just made, has failed. It is called for the
+	// Failed, if not nil, is called when a link cannot be made, or breaks soon after it was made. It is called for the
 	// first failure of an outage, and then in intervals that double up to an hour.
 	Failed func(err error)
 	// Spread returns a random duration from 0 up to the given one.
@@ -50,7 +50,7 @@ type Config struct {
 // Inbox is a subscription that outlives its connections. Create one with [New].
 type Inbox struct {
 	cfg  Config
-	open func(ctx context.Context) feed // a new one for each link
+	open func(ctx context.Context) feed // makes the feed of a new link
 	base time.Time                      // the reference point of heard
 
 	wg        sync.WaitGroup
@@ -62,7 +62,7 @@ type Inbox struct {
 	mu      sync.Mutex         // guards the following fields
 	cancel  context.CancelFunc // ends the goroutines; nil until started
 	closed  bool
-	refusal error         // the last attempt's error if it lasts; else nil
+	refusal error         // the last attempt's error, if Ready must return it at once; else nil
 	last    error         // the last attempt's error
 	changed chan struct{} // closed and replaced when Ready must look again
 }
@@ -85,8 +85,8 @@ func New(cfg Config) *Inbox {
 // Ready waits until the subscription is acknowledged. The first call starts the subscription. If [Inbox.Up] is true,
 // Ready returns nil at once. ctx bounds the wait, not the subscription.
 //
-// Ready returns an error without waiting if the last attempt's error lasts: the redis client is closed, or Redis refuses
-// the credentials, the command or the channel. After a refusal the Inbox tries again every few seconds.
+// Ready returns the last attempt's error without waiting if the redis client is closed, or if Redis refuses the
+// credentials, the command or the channel. After a refusal the Inbox tries again every few seconds.
 func (b *Inbox) Ready(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -99,8 +99,7 @@ func (b *Inbox) Ready(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// An acknowledgement stores cur before it closes changed. So this check sees one that came before
-		// startAndWatch, and a later one wakes the select.
+		// linked stores cur before it closes changed: this check sees the acknowledgement, or changed ends the wait.
 		if b.Up() {
 			return nil
 		}
@@ -111,7 +110,8 @@ func (b *Inbox) Ready(ctx context.Context) error {
 	}
 }
 
-// startAndWatch starts the subscription on the first call. It returns the channel that is closed when the state changes.
+// startAndWatch starts the subscription on the first call. It returns a channel that is closed when Ready must look
+// again, or the error that Ready must return.
 func (b *Inbox) startAndWatch() (<-chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +143,7 @@ func (b *Inbox) Down() error {
 // Up reports whether the subscription is acknowledged and not known to be broken. It does not wait.
 func (b *Inbox) Up() bool { return b.cur.Load() != nil }
 
-// Heard returns when the last message or acknowledgement came in, by the monotonic clock, or the zero time.
+// Heard returns when the last message or acknowledgement came in, by the monotonic clock, or the zero time if none has.
 func (b *Inbox) Heard() time.Time {
 	if d := b.heard.Load(); d != 0 {
 		return b.base.Add(time.Duration(d))
@@ -151,9 +151,9 @@ func (b *Inbox) Heard() time.Time {
 	return time.Time{}
 }
 
-// Suspect abandons the current link, because the caller has evidence that it is dead, and has a new one made. The new
-// link is dialled at once, or after a pause if the old one was only just made. Without a link Suspect does nothing,
-// because one is being made already. It does not wait.
+// Suspect has the current link replaced, because the caller has evidence that the link is dead. The new link is dialled
+// at once, or after a pause if the old one was only just made. Without a link, one is being made already, and Suspect
+// does nothing. It does not wait.
 func (b *Inbox) Suspect() {
 	if l := b.cur.Load(); l != nil {
 		select {
@@ -163,7 +163,7 @@ func (b *Inbox) Suspect() {
 	}
 }
 
-// Close ends the subscription and returns when its goroutines have ended. A dial ends by the redis client's timeouts.
+// Close ends the subscription, and waits for its goroutines. A dial may take until the redis client's timeouts.
 func (b *Inbox) Close() {
 	b.mu.Lock()
 	if !b.closed {
@@ -179,7 +179,7 @@ func (b *Inbox) Close() {
 	b.wg.Wait()
 }
 
-// run makes one link after the other until ctx ends or the client is closed.
+// run makes one link after the other until ctx ends or the redis client is closed.
 func (b *Inbox) run(ctx context.Context) {
 	pause := minPause
 	var told outage
@@ -215,13 +215,13 @@ func (b *Inbox) run(ctx context.Context) {
 	}
 }
 
-// isRefusal reports whether err is an error of Redis that lasts.
+// isRefusal reports whether err is an error reply of Redis that would come again at the next attempt.
 func (b *Inbox) isRefusal(err error) bool {
-	// CROSSSLOT does not last: go-redis reconnected by itself and subscribed to several slots in one command.
+	// CROSSSLOT would not come again. It shows that go-redis reconnected and subscribed to several slots in one command.
 	return b.cfg.Refused != nil && !redis.HasErrorPrefix(err, "CROSSSLOT") && b.cfg.Refused(err)
 }
 
-// link makes a link and waits until it has ended. It returns why, never nil, and whether it was ever acknowledged.
+// link makes a link and waits until it must end. It returns whether the link was acknowledged, and why it ends.
 func (b *Inbox) link(ctx context.Context) (up bool, err error) {
 	select {
 	case b.links <- struct{}{}:
@@ -280,12 +280,11 @@ func (b *Inbox) read(ctx context.Context, l *link) error {
 	}
 }
 
-// handle acts on one inbound frame of l.
 func (b *Inbox) handle(l *link, frame any) error {
 	b.callbacks <- struct{}{}
 	defer func() { <-b.callbacks }()
 	if l.retired {
-		return nil // a message is dropped here, and the next link's Linked says so
+		return nil // a message is lost here, and the Linked call of the next link makes up for it
 	}
 	b.heard.Store(max(1, int64(time.Since(b.base))))
 	switch v := frame.(type) {
@@ -302,8 +301,8 @@ func (b *Inbox) handle(l *link, frame any) error {
 	return nil
 }
 
-// linked acts on an acknowledgement. A second one on the same link shows that go-redis has reconnected by itself. It
-// needs b.callbacks.
+// linked acts on an acknowledgement. A second one on the same link shows that go-redis has reconnected. It needs
+// b.callbacks.
 func (b *Inbox) linked(l *link) {
 	b.cfg.Linked()
 	if b.cur.Swap(l) == l {
@@ -316,7 +315,7 @@ func (b *Inbox) linked(l *link) {
 	b.mu.Unlock()
 }
 
-// failed records the error of an attempt. Ready returns it if it lasts.
+// failed records why an attempt or a link has failed. If refused is true, Ready returns that error at once.
 func (b *Inbox) failed(err error, refused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

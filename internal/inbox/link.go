@@ -12,7 +12,7 @@ const (
 	refusePause = 5 * time.Second       // after a refusal, which only an operator can end
 	dialTimeout = 10 * time.Second      // from the start of an attempt until the command is sent
 	ackTimeout  = 2 * time.Second       // from then to the acknowledgement; waiters get no messages during that time
-	// maxLinks includes links that are being closed: a dial without a timeout to a server that hangs keeps its link.
+	// maxLinks includes links that are being closed. Without timeouts, a dial to a server that hangs keeps its link.
 	maxLinks = 3
 )
 
@@ -30,8 +30,8 @@ type feed interface {
 	Close() error
 }
 
-// A link is one connection, from its dial to its end. A link that breaks is never repaired here. If go-redis reconnects
-// it by itself, its second acknowledgement calls Linked, as every gap must.
+// A link is one feed of an Inbox, from its dial to its end. A link that breaks is replaced, never repaired. If go-redis
+// reconnects it by itself, the second acknowledgement calls Linked, because messages may have been missed.
 type link struct {
 	ps      feed
 	dialled chan struct{} // closed by the reader when Subscribe has returned
@@ -44,7 +44,7 @@ type link struct {
 // maxQuiet is the longest time between two reports of the same outage.
 const maxQuiet = time.Hour
 
-// An outage decides when the next failure in a row is reported.
+// An outage is a row of failures. It decides which of them are reported.
 type outage struct {
 	next  time.Time
 	quiet time.Duration
@@ -61,13 +61,14 @@ func (o *outage) due(now time.Time) bool {
 }
 
 // close closes the connection, which ends the reader. It may take as long as the timeouts of the redis client: during a
-// dial go-redis holds the mutex that its Close needs, and its handshake ignores the context. The next link does not wait.
+// dial go-redis holds the mutex that its Close needs, and its handshake ignores the context. The next link does not
+// wait for it.
 func (l *link) close() {
 	<-l.dialled
 	_ = l.ps.Close()
 }
 
-// wait returns why l must end.
+// wait waits until l must end, and returns why.
 func (l *link) wait(ctx context.Context) error {
 	late := time.NewTimer(dialTimeout)
 	defer late.Stop()

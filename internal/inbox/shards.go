@@ -20,7 +20,7 @@ type ShardsConfig struct {
 	// channel. A primary that has just become a replica still accepts subscriptions, but receives no messages from the
 	// new primary until it replicates from it.
 	Serves func(ctx context.Context, node Node, channel string) error
-	// Moved is called when a server other than Node's may serve a channel.
+	// Moved is called when a channel may have moved to another server than the one that Node returned.
 	Moved func()
 	// Plain: the channels are ordinary ones, for servers without sharded pub/sub.
 	Plain bool
@@ -38,15 +38,15 @@ type ShardsConfig struct {
 	Spread func(time.Duration) time.Duration
 }
 
-// A Node is a redis client of one server. It opens a subscription without a channel. The [Shards] decide
-// which channels to subscribe to, and how.
+// A Node is a redis client of one server. Shards call SSubscribe without a channel, only to get a PubSub. On that they
+// subscribe to each channel by a command of its own. [Serves] needs HDel.
 type Node interface {
 	SSubscribe(ctx context.Context, channels ...string) *redis.PubSub
 	HDel(ctx context.Context, key string, fields ...string) *redis.IntCmd
 }
 
-// Serves implements [ShardsConfig.Serves] for servers of a Cluster. It sends a write command that changes
-// nothing: a replica answers with a redirection.
+// Serves implements [ShardsConfig.Serves] for servers of a Cluster. It sends a write command that changes nothing: a
+// server that does not serve the channel answers with a redirection.
 func Serves(ctx context.Context, node Node, channel string) error {
 	err := node.HDel(ctx, channel, "-").Err()
 	var answer redis.Error
@@ -56,18 +56,18 @@ func Serves(ctx context.Context, node Node, channel string) error {
 	return err
 }
 
-// Shards keeps a client subscribed to each channel while it is joined. The channels are sharded ones unless Plain is
-// set. Every channel has an [Inbox]. The channels of one server share a connection.
+// Shards keeps a client subscribed to the channels that are joined. These are sharded channels unless Plain is set.
+// Every channel has an [Inbox]. The channels of one server share a connection.
 //
-// go-redis does not maintain such subscriptions: it does not follow a slot that moves, and it subscribes to
-// channels of several slots in one command, which Redis refuses. So each connection is used until its first
-// failure, and each channel is subscribed by its own command.
+// go-redis cannot keep such subscriptions alive. It does not follow a slot that moves. When it reconnects, it
+// subscribes to channels of several slots in one command, which Redis refuses. So each connection is used until its
+// first failure, and each channel is subscribed by its own command.
 type Shards struct {
 	cfg    ShardsConfig
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // all goroutines except those of the inboxes
-	none   *Inbox         // a closed one: that of a channel that is not joined
+	none   *Inbox         // a closed inbox, which stands for that of a channel that is not joined
 
 	mu            sync.Mutex // guards the following fields
 	closed        bool
@@ -76,7 +76,7 @@ type Shards struct {
 	closedClients map[string]Node        // by server: a client that was found closed
 }
 
-// A box is the inbox of one channel that is joined, or lingers after that.
+// A box is the inbox of one channel that is joined, or whose last user has left less than Linger ago.
 type box struct {
 	*Inbox
 	users    int          // guarded by Shards.mu
@@ -165,8 +165,8 @@ func (s *Shards) expire(channel string, b *box) {
 	s.mu.Unlock()
 }
 
-// suspectedConn returns the connection of the last link if the inbox gave that link up, because it did not receive an
-// acknowledgement or an echo. The next link must not use that connection.
+// suspectedConn returns the connection of b's last link, if the inbox gave that link up for want of an acknowledgement
+// or an echo. Otherwise it returns nil. The next link must not use that connection.
 func (s *Shards) suspectedConn(b *box) *sharedConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,14 +18,13 @@ const (
 // stand for itself. With braces in the prefix, a Cluster would take the hash tag from the prefix and not from the name.
 const inPatterns = `{}*?[]\`
 
-// CheckName returns an error unless name is a name for a lock: 1 to 512 bytes
-// of valid UTF-8 without control characters.
+// CheckName returns an error for a bad lock name. A name is 1 to 512 bytes of valid UTF-8 without control characters.
 func CheckName(name string) error {
 	return check(name, maxName, "", "a name is 1 to 512 bytes of UTF-8 without control characters")
 }
 
-// CheckPrefix returns an error unless prefix may begin keys and channels: 1 to
-// 128 bytes of valid UTF-8 without control characters and without { } * ? [ ] \.
+// CheckPrefix returns an error for a bad prefix of keys and channels. A prefix is 1 to 128 bytes of valid UTF-8 without
+// control characters and without { } * ? [ ] \.
 func CheckPrefix(prefix string) error {
 	return check(prefix, maxPrefix, inPatterns,
 		`a key prefix is 1 to 128 bytes of UTF-8 without control characters and without { } * ? [ ] \`)
@@ -36,6 +35,7 @@ func CheckLabel(label string) error {
 	return check(label, maxLabel, "", "a label is 1 to 128 bytes of UTF-8 without control characters")
 }
 
+// check returns an error that says how s breaks the rule, or nil.
 func check(s string, limit int, forbidden, rule string) error {
 	switch {
 	case s == "":
@@ -56,8 +56,8 @@ func check(s string, limit int, forbidden, rule string) error {
 	return nil
 }
 
-// Quote quotes a name for an error. If a name is too long or not valid UTF-8, it quotes the beginning and
-// adds the length: the name may come from anyone and have any size.
+// Quote quotes a name for an error. If a name is too long or not valid UTF-8, it quotes the beginning and adds the
+// length: the name may come from anywhere and have any size.
 func Quote(name string) string {
 	if len(name) > maxName || !utf8.ValidString(name) {
 		return brief(name)

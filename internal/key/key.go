@@ -1,7 +1,7 @@
 // Package key maps the names of locks to keys in Redis, one to one.
 //
-// The part of a key that says what it holds stands before the name, and the
-// name is the hash tag, so all keys of a lock live in one slot of a cluster:
+// In each key, the part that says what the key is for comes before the lock's name. The name is the hash tag, so all
+// keys of a lock are in one slot of a Cluster:
 //
 //	<prefix>:h:{<escaped name>}     the hash of an ordinary name
 //	<prefix>:q:{<escaped name>}     its queue
@@ -12,8 +12,8 @@
 // A name that has a hash tag keeps it, and with it the slot of the user's other keys with that tag. The
 // different parts "h" and "ht" keep the name "{a}" apart from the name "a", which has the same tag.
 //
-// Keys of one prefix never collide with each other. They may collide with keys of a prefix that extends it
-// after a colon. Give tenants prefixes of which none begins with another one and a colon.
+// Keys of one prefix never collide with each other. They may collide with keys of a longer prefix that begins with the
+// first one and a colon. So give tenants prefixes of which none begins with another one and a colon.
 package key
 
 import "strings"
@@ -24,7 +24,7 @@ type Keys struct {
 	Queue string // its waiters, a sorted set
 }
 
-// For returns the keys of the lock name. The caller must have checked both with [CheckPrefix] and [CheckName].
+// For returns the keys of the lock name. The caller must have called [CheckPrefix] and [CheckName].
 func For(prefix, name string) Keys { return Of(prefix, Hash(prefix, name)) }
 
 // Hash returns the hash key of [For]. The other key and the name can be derived from it.
@@ -54,7 +54,7 @@ func Name(prefix, hash string) string {
 	return unescaper.Replace(name)
 }
 
-// Lock returns the name of the lock whose hash has this key. ok is false for every other key.
+// Lock returns the name of the lock whose hash has this key. ok is false if the key is not the hash of a lock.
 func Lock(prefix, hash string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(hash, prefix)
 	tagged := strings.HasPrefix(rest, ":ht:")
@@ -72,8 +72,8 @@ func Label(prefix, client string) string { return prefix + ":label:" + client }
 // Inbox returns the name of the channel on which a client receives messages.
 func Inbox(prefix, client string) string { return prefix + ":inbox:" + client }
 
-// Sharded returns the ID of a client that listens on sharded channels. Senders know by the ID how to reach
-// it: no other ID has a dot.
+// Sharded returns the ID of a client that listens on sharded channels. Senders recognise it by the dot: no other ID has
+// one.
 func Sharded(client string) string { return "s." + client }
 
 // ShardInbox returns the name of the sharded channel on which a client receives messages about a lock. It has
@@ -85,8 +85,8 @@ func ShardInbox(prefix, hash, client string) string {
 	return Inbox(prefix, "{"+tag+"}"+client)
 }
 
-// escaper escapes braces, so that the tag of a key ends where the name does. It escapes the percent sign too.
-// Otherwise "{" and "%7B" would be the same name.
+// escaper escapes braces, so that the tag of a key ends where the name does. It escapes the percent sign too. Otherwise
+// the names "{" and "%7B" would have the same key.
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 
 var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")

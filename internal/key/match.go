@@ -40,7 +40,7 @@ func NewMatch(pattern string) (Match, error) {
 	return Match{of, literal.String()}, nil
 }
 
-// nextOf returns the first part of a pattern as a regular expression. stands is its literal text, if it is literal.
+// nextOf returns the first part of a pattern as a regular expression, its text (stands) if it is literal, and the rest.
 func nextOf(pattern string) (expr, stands, after string, err error) {
 	switch pattern[0] {
 	case '*':
@@ -59,9 +59,9 @@ func nextOf(pattern string) (expr, stands, after string, err error) {
 	return regexp.QuoteMeta(stands), stands, after, nil
 }
 
-// classOf returns a class as a regular expression. pattern begins after the [, and after begins after the ].
-// As in Redis, \ makes the next character literal, but not within a range: any character may end a range,
-// even a ], and the ends may be in either order.
+// classOf returns a class as a regular expression. pattern begins after the [, and after begins after the ]. As in
+// Redis, \ makes the next character literal, but not in a range such as a-z. Any character may end a range, even a ],
+// and the ends may be in either order.
 func classOf(pattern string) (expr, after string, err error) {
 	not := ""
 	if rest, is := strings.CutPrefix(pattern, "^"); is {

@@ -1,5 +1,5 @@
-// Package label stores a client's label in Redis, and reads those of other clients. Labels are for people;
-// nothing is decided by them.
+// Package label stores a client's label in Redis, and reads the labels of other clients. Labels are for people: no
+// decision depends on them.
 package label
 
 import (
@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// firstWithin is how long a client's first call waits until the label is stored. It is short, because a
-	// label must not delay a lock.
+	// firstWithin is how long a client's first call waits until the label is stored. It is short, because a label must not
+	// delay a lock.
 	firstWithin = 100 * time.Millisecond
 	// readWithin bounds the wait for the labels of other clients.
 	readWithin = time.Second
 	// within bounds one try to store the label.
 	within = 5 * time.Second
-	// every is how often the label is stored again. soon is how soon after a failure.
+	// every is how often the label is stored again, and soon is the pause after a failure.
 	every = 5 * time.Minute
 	soon  = 30 * time.Second
-	// page is how many labels one script reads. mostKnown is how many are cached.
+	// page is how many labels one script reads, and mostKnown how many are cached.
 	page      = 128
 	mostKnown = 4096
 )
@@ -60,8 +60,8 @@ type Config struct {
 type Book struct {
 	cfg Config
 
-	open  atomic.Bool
-	due   atomic.Pointer[clock.Instant] // when it must be stored again; nil: it was never stored
+	open  atomic.Bool                   // the label may be stored
+	due   atomic.Pointer[clock.Instant] // when the label must be stored again; nil: storing it was never tried
 	lease atomic.Int64                  // the longest lease asked for so far
 
 	mu    sync.Mutex
@@ -71,11 +71,11 @@ type Book struct {
 // New returns the book of a client. It does no I/O.
 func New(cfg Config) *Book { return &Book{cfg: cfg} }
 
-// Open says that the user may run what the client needs, so the label may be stored.
+// Open permits the label to be stored: the user has been found to have the permissions that the client needs.
 func (b *Book) Open() { b.open.Store(true) }
 
-// Introduce stores the label once, before the client acquires anything, so that an inspection of its first
-// lock shows the holder. It waits for that, but not for long.
+// Introduce stores the label once, before the client acquires anything, so that an inspection of its first lock shows
+// who holds it. It waits for that, but no longer than firstWithin.
 func (b *Book) Introduce(ctx context.Context, lease time.Duration) {
 	if b.due.Load() != nil || !b.open.Load() {
 		return
@@ -104,8 +104,8 @@ func (b *Book) Keep(lease time.Duration, now clock.Instant) {
 	}
 }
 
-// next schedules a retry in case the caller fails. Of several concurrent callers only one gets true, and
-// stores the label.
+// next returns true to one of several concurrent callers, which stores the label. It schedules a retry in case that
+// fails.
 func (b *Book) next(due *clock.Instant, now clock.Instant, lease time.Duration) bool {
 	then := now.Add(soon)
 	if !b.due.CompareAndSwap(due, &then) {
@@ -133,7 +133,7 @@ func (b *Book) store(ctx context.Context, now clock.Instant) error {
 		tries++
 		life := time.Duration(b.lease.Load()) + 2*every
 		call := b.cfg.Wire.Introduce(key.Label(b.cfg.Prefix, b.cfg.Client), b.cfg.Text, life)
-		// On the pool: the first lock uses the stream, and must not wait behind a connection that has fallen silent.
+		// Use the client's pool: the first lock must not wait on the stream behind a label that gets no answer.
 		call.Apart = true
 		_, err = b.cfg.Transport.Do(ctx, within, call)
 		if err == nil {
@@ -151,8 +151,8 @@ func (b *Book) Doubt(now clock.Instant) {
 	}
 }
 
-// Replace replaces client IDs with labels. What is unknown, invalid, or not read within a second, is "". together says
-// that one script may read many labels: there is one server, and it does not refuse keys of several locks.
+// Replace replaces client IDs with labels. A label that is unknown, invalid, or not read within a second, is "".
+// together says that one script may read many labels: there is one server, and it accepts keys of several locks.
 func (b *Book) Replace(ctx context.Context, at []*string, together bool) {
 	found := map[string]string{wire.NoClient: "", b.cfg.Client: b.cfg.Text}
 	var unknown []string
@@ -201,7 +201,7 @@ func (b *Book) read(ctx context.Context, ids []string, found map[string]string, 
 	}
 }
 
-// learn caches a valid label. Anyone who may write the locks' keys may write something else there.
+// learn puts a label into found and the cache if it is valid. Other programs may have written anything to its key.
 func (b *Book) learn(id, text string, found map[string]string) {
 	if key.CheckLabel(text) != nil {
 		return

@@ -28,9 +28,9 @@ type Listener struct {
 	Channel string
 	Inbox   *inbox.Inbox // the client's inbox for all locks; nil: the lock has its own channel
 
-	shard *inbox.Channel
-	echo  renewal.Task  // checks whether an echo has come
-	since clock.Instant // guarded by Listeners.mu; when the oldest missing echo was requested; zero: none is missing
+	shard *inbox.Channel // the lock's own channel; nil: it uses the inbox
+	echo  renewal.Task   // checks whether an echo has come
+	since clock.Instant  // guarded by Listeners.mu; when the oldest awaited echo was requested; zero: none is awaited
 }
 
 func newListener(channel string, s Subscription) *Listener {

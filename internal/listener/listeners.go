@@ -24,7 +24,7 @@ type Config struct {
 	Sharded bool // each lock has a channel in its own slot
 	Redis   redis.UniversalClient
 
-	// Deliver and Linked run on goroutines of a link, and must not block.
+	// Deliver and Linked run on the goroutine that reads a connection, and must not block.
 	Deliver func(payload string)
 	// Linked is called when messages of a channel may have been missed. first: it is the channel's first subscription.
 	Linked  func(channel string, first bool)
@@ -41,7 +41,7 @@ type Config struct {
 // Listeners are all listeners of one client.
 type Listeners struct {
 	cfg    Config
-	all    *Listener     // the inbox; it exists with sharded channels too, but is not started then
+	all    *Listener     // uses the inbox; it exists with sharded channels too, but is not started then
 	shards *inbox.Shards // nil: there is only the inbox
 	linked atomic.Bool   // the inbox has been subscribed
 	sight  atomic.Int32  // a wire.Sight: whether scripts see the client's subscription
@@ -74,8 +74,8 @@ func New(cfg Config) *Listeners {
 	return ls
 }
 
-// Echo returns which echo a request must ask for. silent: the listener has been silent for long. If scripts do not see
-// the client's subscription, each request vouches for it, because the scripts' note of that expires.
+// Echo returns which echo a request must ask for. silent says that l has received nothing for long. If scripts do not
+// see the client's subscription, each request must vouch for it, because what a script notes of that expires.
 func (ls *Listeners) Echo(l *Listener, silent bool) wire.Echo {
 	switch sight := wire.Sight(ls.sight.Load()); {
 	case sight == wire.Unseen && l.Up():
@@ -87,7 +87,7 @@ func (ls *Listeners) Echo(l *Listener, silent bool) wire.Echo {
 }
 
 // Echoed records an echo. It returns true for the first echo that says that scripts do not see the client's
-// subscription. Then all waiters must ask again, because their next requests vouch for it.
+// subscription. Then all waiters must ask again, so that their requests vouch for it.
 func (ls *Listeners) Echoed(sight wire.Sight) (unseen bool) {
 	ls.mu.Lock()
 	if ls.echoes != nil {
@@ -102,7 +102,7 @@ func (ls *Listeners) Echoed(sight wire.Sight) (unseen bool) {
 	return sight == wire.Unseen && before != int32(sight)
 }
 
-// relinked is called when a channel has a new connection. That may lead to another server, so the sight is unknown again.
+// relinked is called when a channel has a new connection. It may be to another server, so the sight is unknown again.
 func (ls *Listeners) relinked(channel string, first bool) {
 	ls.sight.Store(int32(wire.Unknown))
 	ls.cfg.Linked(channel, first)
@@ -143,7 +143,7 @@ func (ls *Listeners) nextEcho() <-chan struct{} {
 	return ls.echoes
 }
 
-// Expect schedules a check that the echo of a request sent at that time has come.
+// Expect schedules a Check that l has heard the echo of the request that was sent at that instant.
 func (ls *Listeners) Expect(l *Listener, sent clock.Instant) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -154,8 +154,8 @@ func (ls *Listeners) Expect(l *Listener, sent clock.Instant) {
 	}
 }
 
-// Check gives up a connection that did not receive its echo. Such a connection is half open, or its server
-// does not serve the lock any more, so no message would come.
+// Check gives up l's connection if it has received nothing since the echo was requested. Such a connection is half
+// open, or its server does not serve the lock any more, so no message would come.
 func (ls *Listeners) Check(l *Listener) {
 	ls.mu.Lock()
 	since := l.since
@@ -181,7 +181,7 @@ func (ls *Listeners) newShards() *inbox.Shards {
 	})
 }
 
-// node returns the server that serves a channel.
+// node returns the name and a client of the server that serves a channel.
 func (ls *Listeners) node(ctx context.Context, channel string) (string, inbox.Node, error) {
 	many, ok := ls.cfg.Redis.(interface {
 		MasterForKey(ctx context.Context, key string) (*redis.Client, error)
@@ -189,7 +189,7 @@ func (ls *Listeners) node(ctx context.Context, channel string) (string, inbox.No
 	if !ok {
 		return "", ls.cfg.Redis, nil
 	}
-	// Not SSubscribe of the Cluster client: it may use a replica, and it has its own layout.
+	// The Cluster client's own SSubscribe will not do: it may use a replica, and it does not tell which server it uses.
 	node, err := many.MasterForKey(ctx, channel)
 	if err != nil {
 		return "", nil, err
@@ -231,6 +231,6 @@ const echoGrace = time.Second
 // errDeaf is the error of a link that did not hear an echo in time.
 var errDeaf = errors.New("a message that this client published to itself was not heard")
 
-// shardLinger is how long a lock's channel stays subscribed after its last waiter has left. It is longer than an echo or
-// a hand-over within the process takes.
+// shardLinger is how long a lock's channel stays subscribed after its last waiter has left. It is longer than an echo
+// takes, or than passing the lock on within the process.
 const shardLinger = 5 * time.Second

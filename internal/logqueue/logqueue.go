@@ -14,13 +14,13 @@ import (
 // size is the most records that wait for the handler. Later ones are dropped.
 const size = 1024
 
-// A Queue has the records that the handler has not been given yet. The zero value is ready for use.
+// A Queue has the records that their handlers have not been given yet. The zero value is ready for use.
 type Queue struct {
 	mu      sync.Mutex // protects following fields; the handler is called without it
 	items   []item
-	dropped int          // since the latest item
-	last    slog.Handler // of the latest dropped record
-	// drained is closed when the goroutine that calls the handler finds no record; nil: there is no such goroutine.
+	dropped int          // records since the latest item was queued
+	last    slog.Handler // the handler of the latest dropped record
+	// drained is closed when the goroutine that calls handlers finds no record; nil: there is no such goroutine.
 	drained chan struct{}
 }
 
@@ -33,7 +33,7 @@ type item struct {
 	counts  bool // it has only the count, no record
 }
 
-// Handler returns a handler that queues the records for next, and returns at once.
+// Handler returns a handler that queues records for next, and never waits for next.
 func (q *Queue) Handler(next slog.Handler) slog.Handler { return &handler{q, next} }
 
 // A handler is the slog.Handler that puts records into a Queue.
@@ -80,7 +80,7 @@ func (q *Queue) drain() {
 	over := false
 	defer func() {
 		if !over {
-			go q.drain() // the handler has ended the goroutine
+			go q.drain() // the handler has called runtime.Goexit
 		}
 	}()
 	for {
@@ -119,8 +119,8 @@ func (q *Queue) next() (it item, ok bool) {
 	return it, true
 }
 
-// Close waits until the handler has had all records, but no longer than limit. Then it drops what is left. A handler
-// that never returns keeps its goroutine. Records that come later are handled as before.
+// Close waits until the handlers have been given all records, but no longer than limit. Then it drops what is left. A
+// handler that never returns keeps its goroutine. Records that come later are handled as before.
 func (q *Queue) Close(limit time.Duration) {
 	q.mu.Lock()
 	drained := q.drained

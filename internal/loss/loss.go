@@ -20,7 +20,7 @@ const (
 	Replicas    Reason = "replicas"    // too few replicas acknowledged the renewals
 	DataLost    Reason = "data_lost"   // Redis no longer had the hold
 	Forced      Reason = "forced"      // an operator ended the grant
-	Ancestor    Reason = "ancestor"    // a branch had entered through an ancestor's hold, and that has ended
+	Ancestor    Reason = "ancestor"    // a branch held through an ancestor's hold, which has ended
 	MaxHold     Reason = "max_hold"    // MaxHold ended the renewal
 	FixedLease  Reason = "fixed_lease" // NoWatchdog: nothing renewed the lease
 	Closed      Reason = "closed"      // the client was closed
@@ -64,7 +64,7 @@ func Of(err error) Reason {
 	return Other
 }
 
-// AskedFor reports whether the hold ended because of its own options.
+// AskedFor reports whether err says that a hold was lost because of its own options.
 func AskedFor(err error) bool {
 	r := Of(err)
 	return r == MaxHold || r == FixedLease

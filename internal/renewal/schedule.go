@@ -14,7 +14,7 @@ import (
 // meanwhile is noticed at the latest one tick after the machine resumes.
 const tick = 50 * time.Millisecond
 
-// most is how many tasks are taken out at once. After a suspension all are due, and a call that sets one waits meanwhile.
+// most is how many tasks are taken from the heap at once. After a suspension all are due, and Set waits for that.
 const most = 1000
 
 // A Task is due at one instant or is idle. Its zero value, with Of set, is idle.
@@ -51,7 +51,7 @@ func New(c *clock.Clock, run func(due []*Task)) *Schedule {
 	return &Schedule{clock: c, run: run, wakeup: make(chan struct{}, 1)}
 }
 
-// Set makes t due at the given instant and at no other.
+// Set makes t due at the given instant, in place of any earlier one.
 func (s *Schedule) Set(t *Task, due clock.Instant) { s.SetAbout(t, due, 0) }
 
 // SetAbout is Set for a task that may run earlier, by less than grain. Then tasks that are due at about the same time

@@ -1,6 +1,6 @@
-// Package replay sends releases again that a failover may have undone. The new primary lacks what the old one
-// had not replicated. Nobody else would end those holds before their leases do. The package knows releases
-// and servers, and no locks.
+// Package replay sends releases again that a failover may have undone. The new primary lacks the writes that the old
+// one had not replicated, so it may still have holds that were released. Without a second release they would last until
+// their leases end. The package knows releases and servers, but no locks.
 package replay
 
 import (
@@ -24,12 +24,12 @@ import (
 const remembered = 10_000
 
 const (
-	// watchEvery is how often a journal with releases asks their servers whether they still are in charge.
+	// watchEvery is how often a journal with releases asks their servers whether they still serve the locks.
 	watchEvery = 2 * time.Second
-	// askWithin bounds the wait for such an answer, and for the answers to repeated releases. A server that
-	// hangs must not keep the releases from its successor.
+	// askWithin bounds the wait for such an answer, and for the answers to repeated releases. A server that hangs must not
+	// delay the releases to its successor.
 	askWithin = time.Second
-	// layoutGrace gives a Cluster client time to read a layout that an answer has announced.
+	// layoutGrace is how long a round waits for the Cluster client to load a new layout, as it does after a redirection.
 	layoutGrace = 300 * time.Millisecond
 	// batchSize is how many releases one pipeline has.
 	batchSize = 128
@@ -38,36 +38,35 @@ const (
 // AnyLease is longer than any lease. It stands for a lease that is no longer known.
 const AnyLease = time.Duration(math.MaxInt64)
 
-// Owing is the Doubt of a release whose grant no call knows any more. No copy of its acquire can be executed,
-// and nobody has used the signal that it was given.
+// Owing is the Doubt of a release of a grant that no call knows any more. It says that no late copy of the acquire can
+// run, and that a signal given to the grant must go to another waiter.
 const Owing = -1
 
-// A Release was sent. A failover may bring back what it ended.
+// A Release is a release that was sent. A failover may bring back the hold or the queue entry that it ended.
 type Release struct {
 	Keys     key.Keys
 	Nonce    wire.Nonce
 	Owner    string
-	Undone   bool          // the name must not rest after it
-	Doubt    int64         // server ms until which a copy of its acquire may run; 0: none; negative: it owes a signal
+	Undone   bool          // no call has had the hold, so the name must not rest after it
+	Doubt    int64         // server ms until which a late copy of its acquire may run; 0: none; negative: it owes a signal
 	Until    clock.Instant // when its lease would have ended
-	Answered clock.Instant // an answer to an acquire sent before this may name the grant, and says nothing new
-	Server   string        // server it was last sent to, as the redis client says; "": unknown
+	Answered clock.Instant // when it was answered; an acquire sent before that may still be answered with the grant
+	Server   string        // name of the server it was last sent to; "": unknown, or there is only one
 	Epoch    int64         // epoch of the journal when it was last sent
 }
 
-// A Journal remembers the latest releases. It sends them again if another server may have replaced the one
-// that answered.
+// A Journal remembers the latest releases. It sends them again if their server may have been replaced.
 type Journal struct {
 	Config
-	// Epoch grows when another server may have taken over. A release's Epoch must be read before the release is sent.
-	// Only the journal writes it.
+	// Epoch grows when another server may have taken over. Only the journal changes it. A release's Epoch must be read
+	// before the release is sent.
 	Epoch atomic.Int64
 
 	// Guarded by Mu:
 
-	released  []Release // the latest, oldest first; a slice of store
+	released  []Release // the latest releases, oldest first; a slice of store
 	store     []Release
-	trimmed   int  // how many were trimmed before released[0]
+	trimmed   int  // how many releases were dropped before released[0]
 	elsewhere bool // the inbox was not on the server that runs scripts, as last reported
 	on        bool // a round is scheduled or under way
 	running   bool // a round is under way
@@ -87,8 +86,7 @@ func (j *Journal) Add(r Release, now clock.Instant) {
 	}
 }
 
-// grow makes space. It reuses the space of trimmed releases if that is enough, because every release needs
-// some while Mu is held.
+// grow makes space for another release. It reuses the space of dropped ones if it can, because Mu is held.
 func (j *Journal) grow() {
 	kept := len(j.released)
 	if cap(j.store)-kept < kept {
@@ -99,7 +97,7 @@ func (j *Journal) grow() {
 	j.released = j.store[:kept]
 }
 
-// trim drops releases that no longer matter, and the oldest ones if there are too many. It needs Mu.
+// trim drops the oldest releases, as long as their leases would have ended or there are too many. It needs Mu.
 func (j *Journal) trim(now clock.Instant) {
 	for len(j.released) > 0 && (len(j.released) > remembered || now.Reached(j.released[0].Until)) {
 		j.released = j.released[1:]
@@ -117,7 +115,7 @@ func (j *Journal) Find(id wire.Nonce) *Release {
 	return nil
 }
 
-// Suspect makes all remembered releases due again: another server may have taken over.
+// Suspect makes all remembered releases due again, because another server may have taken over.
 func (j *Journal) Suspect(now clock.Instant) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
@@ -140,7 +138,7 @@ func (j *Journal) Due() {
 	}
 }
 
-// round sends again what is due, asks the servers, and sends again what is due because of their answers.
+// round sends due releases again, asks the servers, and sends what is due because of their answers.
 func (j *Journal) round(ctx context.Context) {
 	epoch := j.Epoch.Load()
 	ok := j.sendAgain(ctx)
@@ -169,8 +167,8 @@ func (j *Journal) round(ctx context.Context) {
 	j.Wake(next)
 }
 
-// repeats returns releases that still matter, sorted by lock, and the epoch. With due it returns those that
-// may be due, otherwise at least one for each server.
+// repeats returns releases that the journal may have to send again, sorted by lock, and the epoch. With due it leaves
+// out those that are certainly not due. Otherwise it returns at least one for each server.
 func (j *Journal) repeats(due bool) (all []repeat, epoch int64) {
 	one := j.Servers.OneServer() // then a release is due only if the epoch has changed
 	j.Mu.Lock()
@@ -186,13 +184,13 @@ func (j *Journal) repeats(due bool) (all []repeat, epoch int64) {
 	}
 	epoch = j.Epoch.Load()
 	j.Mu.Unlock() // sorting ten thousand takes 7 ms, and every acquisition and release needs Mu
-	// Releases of one instant are remembered in any order. Sorted, a test that repeats a schedule sends them
-	// in the same order.
+	// Releases of one instant are remembered in random order. They are sorted so that a test that repeats a schedule sends
+	// them in the same order.
 	slices.SortStableFunc(all, func(a, b repeat) int { return strings.Compare(a.Keys.Hash, b.Keys.Hash) })
 	return all, epoch
 }
 
-// sendAgain repeats the releases whose server may have been replaced. It reports whether none is left.
+// sendAgain repeats the releases whose server may have been replaced. ok says that all of them were answered.
 func (j *Journal) sendAgain(ctx context.Context) (ok bool) {
 	all, epoch := j.repeats(true)
 	parts := make(map[string][]repeat)
@@ -248,7 +246,7 @@ func (j *Journal) sendBatch(ctx context.Context, batch []repeat) (ok bool) {
 			continue
 		}
 		j.Mu.Lock()
-		if at := n.place - j.trimmed; at >= 0 { // it is remembered still
+		if at := n.place - j.trimmed; at >= 0 { // the journal still has it
 			j.released[at].Server, j.released[at].Epoch = n.Server, n.Epoch
 		}
 		j.Mu.Unlock()
@@ -256,9 +254,10 @@ func (j *Journal) sendBatch(ctx context.Context, batch []repeat) (ok bool) {
 	return ok
 }
 
-// askServers asks each server that has releases whether it still is in charge. In a Cluster the answer makes the
-// redis client read a changed layout, and the journal sees that the lock has another server. Elsewhere one server has
-// everything. If the server that answers does not have the inbox, it has taken over. ok says that all have answered.
+// askServers asks the servers of the remembered releases whether they still serve the locks. In a Cluster a redirection
+// makes the redis client load the new layout, and sendAgain then sees that the lock has another server. Outside of a
+// Cluster one server has all locks. If the server that answers does not have the client's inbox, it has taken over. ok
+// says that all servers have answered.
 func (j *Journal) askServers(ctx context.Context) (ok bool) {
 	all, _ := j.repeats(false)
 	var calls []transport.Call
@@ -283,11 +282,11 @@ func (j *Journal) askServers(ctx context.Context) (ok bool) {
 	return ok
 }
 
-// answeredWhere processes the answer of a server that has all locks.
+// answeredWhere processes an answer to the question of askServers. A node of a Cluster never answers WhereNot.
 func (j *Journal) answeredWhere(raw []any) {
 	where, err := wire.DecodeWhere(raw)
 	if err != nil || where == wire.WhereUnknown || !j.Inbox.Up() {
-		return // without a link a new one is being made, and reports the same
+		return // a new link is being made, after which Journal.Suspect is called
 	}
 	j.Mu.Lock()
 	moved := where == wire.WhereNot && !j.elsewhere
@@ -297,7 +296,7 @@ func (j *Journal) answeredWhere(raw []any) {
 	}
 	j.Mu.Unlock()
 	if moved {
-		// Only once: if the inbox is elsewhere again, the redis client is built that way.
+		// Not again if the next link is elsewhere too: then the redis client is set up to subscribe on another server.
 		j.Log.Warn("the inbox is not on the server that runs the scripts, connecting again")
 		j.Inbox.Suspect()
 	}
@@ -309,34 +308,34 @@ type repeat struct {
 	place int // index among all releases ever remembered
 }
 
-// Call returns the command that repeats the release. It does not name the permits of a semaphore, which only
-// help to find the session sooner.
+// Call returns the command that repeats the release. It does not name a semaphore's permits, which would only help to
+// find the session sooner.
 func (r *Release) Call(e *wire.Encoder) transport.Call {
 	return e.Release(r.Keys, wire.Session{Nonce: r.Nonce.String(), Owner: r.Owner}, r.Doubt, AnyLease, r.Undone)
 }
 
 // Config is what a journal needs.
 type Config struct {
-	// Mu is the owner's mutex. It guards the journal too, so that the owner can move a release from its list
-	// into the journal in one step. Mu is held while Wake and Busy are called.
+	// Mu is the owner's mutex. It guards the journal too, so that the owner can move a release from its own records into
+	// the journal in one step. Mu is held while Wake and Busy are called.
 	Mu     sync.Locker
 	Prefix string // of all keys
 	Now    func() clock.Instant
-	Wake   func(at clock.Instant)                 // schedules Due for that instant, and for no other
+	Wake   func(at clock.Instant)                 // schedules Due for that instant, in place of any earlier one
 	Spawn  func(round func(context.Context)) bool // false: the client is closed
-	// Busy reports whether a release of that nonce is still in progress. Its sender repeats it without the journal.
+	// Busy reports whether a release of that nonce is still in progress. Then its sender repeats it, and not the journal.
 	Busy    func(n wire.Nonce) bool
 	Servers Servers
 	Wire    *wire.Encoder
 	Inbox   Inbox
-	Settle  func(keys key.Keys) // continues a release that stopped at a long queue
+	Settle  func(keys key.Keys) // goes on where a release stopped because the queue was too long
 	Log     *slog.Logger
 }
 
-// Servers are the servers that have the locks.
+// Servers sends calls to the servers that have the locks.
 type Servers interface {
 	OneServer() bool          // one server has all locks
-	Server(key string) string // that has the key; "": not known, or there is only one
+	Server(key string) string // the name of the one that has the key; "": not known, or there is only one
 	DoAll(ctx context.Context, within time.Duration, calls []transport.Call) []transport.Result
 }
 

@@ -30,11 +30,11 @@ const sharedPrefix = "shared_"
 const usesHeader = "-- uses:"
 
 // MustLoad reads the script name from <name>.lua in fsys. A comment line "-- uses: a b" is replaced by shared_a.lua and
-// shared_b.lua, in that order: so a script can answer the usual case before it defines what the others need. Scripts are
-// embedded in the program, so MustLoad panics if a file is missing.
+// shared_b.lua, in that order. So a script can answer its usual case before it defines what the other cases need.
+// Scripts are embedded in the program, so MustLoad panics if a file is missing.
 //
-// Comments have lines of their own: a comment after code on the same line is sent. MustLoad ignores the "uses" of a
-// part, and does not know long brackets: a test sees that no script has them.
+// MustLoad drops lines that are comments. It keeps a comment after code on the same line. It ignores "uses" lines of
+// shared parts. It does not understand long brackets, and a test makes sure that no script has them.
 func MustLoad(fsys fs.FS, name string) *Script {
 	code, uses := read(fsys, name)
 	var source strings.Builder
@@ -82,7 +82,7 @@ func read(fsys fs.FS, name string) (code string, uses []part) {
 }
 
 // Cursor reads the reply of a script field by field. The first field that is missing or of the wrong type stops it:
-// later reads give zero values, and End names the script and that field. So a decoder reads all, and checks once.
+// later reads give zero values, and End names the script and that field. So a decoder checks for an error only once.
 type Cursor struct {
 	script string
 	reply  []any

@@ -1,5 +1,5 @@
-// Package shutdown ends a client in stages: first its waits, then what else is left, and last its goroutines.
-// It counts the goroutines, and asks its owner how much else is left. It does not know what that is.
+// Package shutdown ends a client in stages: first its waits, then what the client still holds, and last its goroutines.
+// It counts the goroutines itself, and asks the client how much else is left, without knowing what that is.
 package shutdown
 
 import (
@@ -7,27 +7,27 @@ import (
 	"sync"
 )
 
-// A Tracker has the goroutines of an owner, and the stages of its end. It is open until Drain, drains until
-// Close, and runs until Cancel.
+// A Tracker counts the goroutines of a client and has the stages of its end. The client is open until Drain, draining
+// until Close, and running until Cancel.
 type Tracker struct {
-	// Running ends with Cancel. It is for work without a caller.
+	// Running is the context of work without a caller. It ends with Cancel.
 	Running context.Context
 	Cancel  context.CancelFunc
-	// Open ends with Drain. It is for waits.
+	// Open is the context of waits. It ends with Drain.
 	Open  context.Context
 	Drain context.CancelFunc
 
 	wg   sync.WaitGroup
-	left func() int // how much else has to end; called with mu
+	left func() int // how much has not ended, apart from goroutines; called with mu
 
-	mu     sync.Locker   // the owner's, which guards what left counts, and the following fields
+	mu     sync.Locker   // the client's, which guards what left counts, and the following fields
 	tasks  int           // goroutines that have begun and not ended
 	ended  chan struct{} // closed and replaced when anything ends during the drain
 	closed bool
 }
 
-// New returns an open tracker. What left counts and the goroutines are one state for Await, because an ending
-// thing may start a goroutine first. So mu guards both.
+// New returns an open tracker. mu must guard what left counts. It guards the count of goroutines too: what ends may
+// start a goroutine first, and Await must see one of the two.
 func New(mu sync.Locker, left func() int) *Tracker {
 	t := &Tracker{mu: mu, left: left, ended: make(chan struct{})}
 	t.Running, t.Cancel = context.WithCancel(context.Background())
@@ -58,7 +58,7 @@ func (t *Tracker) Go(fn func(ctx context.Context)) (begun bool) {
 // Tasks returns how many goroutines run. It needs mu.
 func (t *Tracker) Tasks() int { return t.tasks }
 
-// Ended wakes the calls that wait, once the tracker drains: something has ended. It needs mu.
+// Ended wakes calls of Await, because something has ended. Before Drain none waits. It needs mu.
 func (t *Tracker) Ended() {
 	if t.Draining() {
 		close(t.ended)
@@ -69,8 +69,9 @@ func (t *Tracker) Ended() {
 // Draining reports whether Open has ended.
 func (t *Tracker) Draining() bool { return t.Open.Err() != nil }
 
-// Await waits until nothing is left, and if tasks is set, until no goroutine runs either. A closed tracker is not waited
-// for: what its Close has interrupted may be left for ever. Await returns false if ctx ends first. Call Drain first.
+// Await waits until nothing is left, and if tasks is set, until no goroutine runs either. After Close it returns true
+// at once, because what the client has interrupted may be left for ever. It returns false if ctx ends first. Call Drain
+// first.
 func (t *Tracker) Await(ctx context.Context, tasks bool) bool {
 	for {
 		t.mu.Lock()

@@ -29,7 +29,7 @@ func (c *Calls) Begin() {
 	c.n++
 }
 
-// End removes a call. When the last one is answered, the outage is over, and the next one is logged at once.
+// End removes a call. If it was the last one, and was answered, the outage is over, and the next one is logged at once.
 func (c *Calls) End(answered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,8 +38,8 @@ func (c *Calls) End(answered bool) {
 	}
 }
 
-// Due reports whether a line is due now, and how many calls are unanswered. After a long silence the pauses start again:
-// calls that gave up have not seen the end of their outage.
+// Due reports whether a line is due now, and how many calls are unanswered. If no line was due for long, the pauses
+// start again. The calls before that may have given up, so that none saw the end of the outage.
 func (c *Calls) Due(now clock.Instant) (calls int, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
