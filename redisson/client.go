@@ -39,11 +39,11 @@ type Client struct {
 	clock     *clock.Clock
 	skew      atomic.Int64 // the server's clock minus ours, in ms
 	timed     atomic.Bool  // skew is known
-	numbers   atomic.Int64 // the second part of the latest owner
+	numbers   atomic.Int64 // the number in the latest owner's field
 	leaving   leaving.Book // what ended calls have left in Redis, until it is removed
 
 	tracker   *shutdown.Tracker
-	ctx, open context.Context // the tracker's, for work without a caller and for waiters
+	ctx, open context.Context // the tracker's Running and Open: for work without a caller, and for waiters
 
 	mu       sync.Mutex // guards the following fields, and all sessions, holds and handles
 	publish  string     // the command that announces unlocks; empty: not known yet
@@ -85,7 +85,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// hear finds out, once, how clients announce an unlock. Of a Cluster it must ask the server.
+// hear finds out, once, how clients announce unlocks. Unless ShardedPubSub is given, it must ask a Cluster for that.
 func (c *Client) hear(ctx context.Context) error {
 	if c.channels.Load() != nil {
 		return nil
@@ -116,7 +116,7 @@ func (c *Client) hear(ctx context.Context) error {
 	return nil
 }
 
-// hearInTime is hear until Redis has answered or ctx ends.
+// hearInTime repeats hear until Redis has answered or ctx ends.
 func (c *Client) hearInTime(ctx context.Context) error {
 	err := transport.Try(ctx, c.open.Done(), func() (bool, error) {
 		err := c.hear(ctx)
@@ -128,9 +128,8 @@ func (c *Client) hearInTime(ctx context.Context) error {
 	return nil
 }
 
-// askSharded asks the cluster whether it has sharded pub/sub. A command of go-redis does not end with its
-// context, so it runs on a goroutine of the client: the caller leaves when ctx ends, and later calls wait
-// for the same answer.
+// askSharded asks the cluster whether it has sharded pub/sub. A command of go-redis does not end with its context, so
+// it runs on a goroutine of the client: the caller leaves when ctx ends, and later calls wait for the same answer.
 func (c *Client) askSharded(ctx context.Context) error {
 	c.mu.Lock()
 	q, first := c.asking, c.asking == nil
@@ -140,7 +139,7 @@ func (c *Client) askSharded(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	if first {
-		c.tracker.Go(func(ctx context.Context) { // once the client is closed nobody asks, but open has ended too
+		c.tracker.Go(func(ctx context.Context) { // after Close this does not run, but then open has ended too
 			q.err = c.rdb.Do(ctx, "PUBSUB", "SHARDNUMSUB").Err()
 			c.mu.Lock()
 			c.asking = nil // if it has failed, the next call asks again
@@ -160,7 +159,7 @@ func (c *Client) askSharded(ctx context.Context) error {
 
 func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 	var serves func(context.Context, inbox.Node, string) error
-	if sharded { // a plain message reaches every server
+	if sharded { // an ordinary message reaches all servers of a Cluster, so any server will do
 		serves = inbox.Serves
 	}
 	return inbox.NewShards(inbox.ShardsConfig{
@@ -203,8 +202,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return c.Close()
 }
 
-// left returns how much a Shutdown waits for, and a Close for a while: calls, and ends of holds. A Shutdown also waits
-// for holds that are not lost. It needs c.mu.
+// left counts what Shutdown waits for, and Close for a short time: sessions with calls, and ends of holds that are in
+// progress. Before Close it also counts sessions with holds that are not lost. It needs c.mu.
 func (c *Client) left() int {
 	n := c.ends
 	for s := range c.sessions {
@@ -250,8 +249,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// spawn runs fn on a goroutine that Close waits for, for at most the given time. After Close it does nothing
-// and returns false.
+// spawn runs fn on a goroutine that Close waits for, for at most the given time. After Close it returns false.
 func (c *Client) spawn(limit time.Duration, fn func(ctx context.Context)) (spawned bool) {
 	return c.tracker.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
@@ -264,10 +262,11 @@ func (c *Client) spawn(limit time.Duration, fn func(ctx context.Context)) (spawn
 func (c *Client) serverAt() int64 { return time.Now().UnixMilli() + c.skew.Load() }
 
 // NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock, with Fenced its
-// getFencedLock. It does no I/O. A name has 1 to 512 bytes of UTF-8, and a brace only with a hash tag. With a bad name
-// or option every call on the handle returns ErrInvalidName or ErrInvalidOption. Use a name for one kind of lock only.
-// A read/write lock and the other kinds refuse each other with ErrKind while the name is held. Plain, fair and fenced
-// locks of one name exclude each other without an error, but a plain or fenced one overtakes the fair queue.
+// getFencedLock. It does no I/O. A name has 1 to 512 bytes of UTF-8, and may have a brace only if it has a hash tag.
+// With a bad name or option every call on the handle returns ErrInvalidName or ErrInvalidOption. Use a name for one
+// kind of lock only. A read/write lock and the other kinds refuse each other with ErrKind while the name is held.
+// Plain, fair and fenced locks of one name exclude each other without an error, but a plain or fenced one overtakes the
+// fair queue.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	return c.newLock(name, plain, opts)
 }
@@ -295,7 +294,7 @@ func (c *Client) newLock(name string, k kind, opts []LockOption) *Lock {
 	return l
 }
 
-// join subscribes a call to a channel.
+// join makes a call a waiter for messages of a channel, and subscribes the channel.
 func (c *Client) join(channel string) *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -310,7 +309,7 @@ func (c *Client) join(channel string) *waiter {
 	return w
 }
 
-// part ends that subscription. If the call was told to try and has not, the next waiter is told.
+// part takes a waiter out of its room. If the call was told to try and has no answer yet, the next waiter is told.
 func (c *Client) part(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -340,7 +339,7 @@ func (c *Client) NewRWLock(name string, opts ...LockOption) *RWLock {
 	return &RWLock{c.newLock(name, writing, opts), c.newLock(name, reading, opts)}
 }
 
-// session returns the session of a call's owner. The call must leave it in the end.
+// session returns the session of a call's owner. The call must call leave in the end.
 func (c *Client) session(w *waiting) (*session, error) {
 	l, name := w.lock, w.owner
 	c.mu.Lock()
@@ -353,14 +352,14 @@ func (c *Client) session(w *waiting) (*session, error) {
 		o = &owner{field: c.id + ":" + strconv.FormatInt(c.numbers.Add(1), 10), key: key}
 	}
 	succession := o.succession(l.kind)
-	if s := succession.now; s != nil { // even for the downgrade of an anonymous hold: its owner has one field
+	if s := succession.now; s != nil { // of an anonymous owner too: two downgrades of its hold use one field
 		if c.closing || c.tracker.Draining() && len(s.holds) == 0 {
 			return nil, relock.ErrClosed
 		}
 		s.calls++
 		return s, nil
 	}
-	if c.closing || c.tracker.Draining() && !o.holds() { // a writer that Shutdown waits for may read, and Downgrade
+	if c.closing || c.tracker.Draining() && !o.holds() { // an owner with a hold may still read or Downgrade
 		return nil, relock.ErrClosed
 	}
 	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", calls: 1, owner: o, succession: succession}
@@ -426,7 +425,6 @@ func (c *Client) runDue(due []*renewal.Task) {
 	}
 }
 
-// renew sends a batch of renewals and handles each answer by itself.
 func (c *Client) renew(ctx context.Context, rounds []round, timeout time.Duration) {
 	if len(rounds) == 0 {
 		return
@@ -446,7 +444,7 @@ func (c *Client) renew(ctx context.Context, rounds []round, timeout time.Duratio
 	run(todo)
 }
 
-// primaries is what a Cluster client can do.
+// primaries is a redis client that finds the primary of a key: a Cluster client.
 type primaries interface {
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 }
@@ -463,8 +461,8 @@ const linger = 5 * time.Second
 // closeGrace is how long Close still leaves queues and releases what was unlocked.
 const closeGrace = 250 * time.Millisecond
 
-// run calls what judge, lose and cancel have returned. The client's mu must be free: these functions cancel contexts,
-// whose methods take it.
+// run calls the functions that judge, lose and cancel have returned. The client's mu must be free: these functions
+// cancel contexts, whose methods take it.
 func run(todo []func()) {
 	for _, f := range todo {
 		f()

@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// A holdContext checks the clock before it answers: after a pause of the process its timer may not have fired
-// yet.
+// A holdContext is a context that ends with a hold. It checks the clock before it answers: after a pause of the
+// process, the watchdog may not have found the loss yet.
 type holdContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -14,9 +14,10 @@ type holdContext struct {
 	stop   func() bool // ends the wait for parent's end
 }
 
+// holdKey is the key under which Value returns the innermost holdContext.
 type holdKey struct{}
 
-// forget drops a context whose parent has ended, because a long hold may have many.
+// forget removes the context from its hold when its parent has ended, because a long hold may have many contexts.
 func (c *holdContext) forget() {
 	mu := &c.hold.lock.c.mu
 	mu.Lock()

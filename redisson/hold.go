@@ -13,15 +13,16 @@ import (
 )
 
 // A Hold is one successful acquisition of a lock, as Acquire and TryAcquire return it. It ends with Release, or is lost
-// before that. A lost hold must be released too. Err sees by the clock that the lease has ended. A loss in Redis, for
-// example by ForceUnlock, is noticed at the next renewal. The methods may be called from any goroutine.
+// before that. A lost hold must be released too. Err checks the clock, and so knows at once that the lease has ended. A
+// loss in Redis, for example by ForceUnlock, is noticed at the next renewal. The methods may be called from any
+// goroutine.
 type Hold struct {
 	s        *session
 	lock     *Lock
 	terms    *terms
 	acquired clock.Instant
 	token    int64
-	unlock   bool // ended by Unlock
+	unlock   bool // Unlock ends it, not Release
 
 	// Guarded by the client's mu:
 
@@ -59,7 +60,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	case err != nil:
 		ctx.stop()
 		cancel(err)
-	case parent.Err() != nil: // without the mutex, because parent may be of a hold of this client
+	case parent.Err() != nil: // without the mutex, which Err takes if parent is the context of a hold
 		ctx.forget()
 	}
 	return ctx
@@ -91,7 +92,7 @@ func (h *Hold) expiry() error {
 	return errExpired
 }
 
-// lose applies a loss to the hold. It needs the client's mu.
+// lose marks the hold as lost, and returns functions that end its contexts. It needs the client's mu.
 func (h *Hold) lose(why error) []func() {
 	if h.lost != nil || h.released {
 		return nil
@@ -123,8 +124,8 @@ func (h *Hold) state() error {
 	return err
 }
 
-// Err returns nil while the hold is trusted, ErrLost once it is lost, and ErrNotHeld after its release. It is judged by
-// the clock at the call, and does no I/O. ErrLost matches ErrNotHeld too: test for ErrLost first.
+// Err returns nil while the hold is trusted, ErrLost once it is lost, and ErrNotHeld after its release. Each call
+// checks the clock, and does no I/O. ErrLost matches ErrNotHeld too: test for ErrLost first.
 func (h *Hold) Err() error {
 	if h.unmade() {
 		return fmt.Errorf("redisson: %w", errBadHold)
@@ -166,8 +167,8 @@ func (h *Hold) TrustedUntil() time.Time {
 
 // Token returns the fencing token of a Fenced lock, and 0 of other locks, whose layout has none. It is larger than that
 // of every earlier grant, in Go or Java, while Redis keeps its data. The counter is a number in Redis, so numbers can
-// come again after a failover or a loss of data: then they do not show who is late. Nested holds share the token of the
-// outer hold.
+// come again after a failover or a loss of data: then they do not show which writer is late. Nested holds share the
+// token of the outer hold.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0
@@ -242,7 +243,7 @@ func (h *Hold) end() error {
 	case err != nil && c.ctx.Err() != nil:
 		return fmt.Errorf("%w: %w before redis answered; the lease ends it", relock.ErrUnconfirmed, relock.ErrClosed)
 	case err != nil:
-		return fmt.Errorf("%w: %v", relock.ErrUnconfirmed, err) // it may be the end of this context
+		return fmt.Errorf("%w: %v", relock.ErrUnconfirmed, err) // not wrapped: err may be the end of this ctx
 	case !held:
 		return fmt.Errorf("%w: redis no longer had it", relock.ErrLost)
 	}
@@ -266,8 +267,8 @@ func (h *Hold) missed(why error, ended bool) {
 	run(todo)
 }
 
-// giveBack ends a hold that its call will not return. It does not wait. If an Unlock ends that hold already, in place of
-// the one that it was meant for, that one is given back.
+// giveBack ends a hold that its call will not return. It does not wait. If an Unlock has ended that hold already, in
+// place of another one, the other one is given back.
 func (h *Hold) giveBack() {
 	c := h.lock.c
 	c.mu.Lock()

@@ -16,7 +16,7 @@ const (
 	writing
 )
 
-// String returns the kind's name in Info.
+// String returns the kind as Info.Kind names it.
 func (k kind) String() string {
 	return [...]string{"lock", "fair lock", "fenced lock", "read/write lock", "read/write lock"}[k]
 }
@@ -46,7 +46,7 @@ func load(name string) *script.Script { return script.MustLoad(lua.FS, name) }
 const (
 	codeHeld    = 1
 	codeTaken   = 0
-	codeLate    = -1 // the request came after its time, and was not executed
+	codeLate    = -1 // the request came after its not-after, and was not executed
 	codeKind    = -2 // the name is another kind of lock
 	codeLost    = -3 // the owner had holds, and Redis no longer has them
 	codeUpgrade = -4 // the owner reads, so it cannot write

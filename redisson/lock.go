@@ -44,16 +44,17 @@ var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call
 // If a hold of an exclusive handle is lost, Lock waits until that hold has been unlocked. If ctx ends first, the error
 // matches ErrLost too. A named owner does not wait for its own lost hold: it gets ErrLost. After a ForceUnlock, Redis
 // may grant this handle the lock again before the loss is known here. Then the older hold is lost at that instant. The
-// call gives the new grant back, and goes on as above. So no Unlock ends a later grant's hold.
+// call gives the new grant back, and waits for the older hold's Unlock as above, so that this Unlock cannot end the
+// later grant.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, &waiting{mark: true})
 	return err
 }
 
-// TryLock is Lock for at most the given time. With a wait of zero or less it makes one attempt, which ends within 4 s.
-// It returns true if the caller holds the lock, which Unlock must end. It returns (false, nil) when Redis has said that
-// the lock is taken. If Redis did not answer, the error is ErrUnavailable. If ctx ended first, it is ctx's error. It is
-// ErrLost if a lost hold of the handle must be unlocked first. Other errors are those of Lock.
+// TryLock is Lock, but waits for at most the given time. With a wait of zero or less it makes one attempt, which ends
+// within 4 s. It returns true if the caller holds the lock, which Unlock must end. It returns (false, nil) when Redis
+// has said that the lock is taken. If Redis did not answer, the error is ErrUnavailable. If ctx ended first, it is
+// ctx's error. It is ErrLost if a lost hold of the handle must be unlocked first. Other errors are those of Lock.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, &waiting{mark: true})
 	if ending.Is(err, relock.ErrNotAcquired) {
@@ -80,7 +81,8 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. It returns ErrUnconfirmed if Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
 // client goes on telling Redis. ErrUnconfirmed also comes at once if Redis refuses. If Close interrupts the release,
-// the error is ErrClosed too. The lease then ends the hold. ErrLost matches ErrNotHeld too: test for ErrLost first.
+// the error is ErrClosed too. In these two cases the lease ends the hold in Redis. ErrLost matches ErrNotHeld too: test
+// for ErrLost first.
 func (l *Lock) Unlock() error {
 	if err := l.bad(context.Background()); err != nil {
 		return l.wrap(err)
@@ -150,8 +152,8 @@ func (l *Lock) Lost() <-chan struct{} {
 // Owner, Read, Holds and TTL, and a Token if the lock is fenced. The other fields are zero. The holders of a read/write
 // lock all have the TTL of its hash.
 //
-// While Redis does not answer, Info asks until ctx ends. Then the error is ctx's and ErrUnavailable. A lasting refusal
-// by Redis ends it at once, and after Close it returns ErrClosed.
+// While Redis does not answer, Info asks until ctx ends. Then the error matches ctx's and ErrUnavailable. A lasting
+// refusal by Redis ends it at once, and after Close it returns ErrClosed.
 func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 	if l.unmade() {
 		return relock.Info{}, l.wrap(errBadLock)
@@ -212,8 +214,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 		call.Keys = append(call.Keys, l.names.queue(), l.names.deadlines())
 	}
 	raw, unanswered, err := l.ask(ctx, call)
-	// If a first request was unanswered and a second one finds nothing, the first one may have removed the
-	// holder.
+	// If a first request was unanswered and a second one finds nothing, the first one may have removed the holder.
 	removed := unanswered && held || len(raw) == 1 && raw[0] == int64(1)
 	return err == nil && removed, err
 }
@@ -244,7 +245,7 @@ func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, er
 	if err != nil {
 		return false, err
 	}
-	// A writer's hash may have fields of readers too. Then the lock is not held for reading.
+	// While an owner writes, the hash may have fields of readers too. These do not count as holders for reading.
 	written := slices.ContainsFunc(info.Holders, func(one relock.Holder) bool { return !one.Read })
 	removed := false
 	for _, one := range info.Holders {
@@ -285,7 +286,7 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	return nil
 }
 
-// enter makes all checks that need no Redis, and returns the owner that the call locks as.
+// enter makes all checks that need no Redis. It returns the name of the call's owner, if any.
 func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 	if err := l.bad(ctx); err != nil {
 		return "", err
@@ -303,9 +304,9 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 	return owner, l.waitsForItself(ctx, owner)
 }
 
-// outdo marks the holds of other sessions on an exclusive handle as lost, because Redis has granted the lock
-// to s. It reports whether there is any. Such a holder may not know of its loss, and its Unlock must not end
-// the new hold. outdo needs the client's mu. The caller must run todo without it.
+// outdo marks the holds of other sessions on an exclusive handle as lost, because Redis has granted the lock to s. It
+// reports whether there are any. Their holders may not know of the loss yet, and an Unlock of theirs must not end the
+// new hold. outdo needs the client's mu. The caller must run todo without it.
 func (l *Lock) outdo(s *session, todo *[]func()) (occupied bool) {
 	if l.kind == reading {
 		return false
@@ -319,8 +320,8 @@ func (l *Lock) outdo(s *session, todo *[]func()) (occupied bool) {
 	return occupied
 }
 
-// occupied returns a channel to wait on if a lost hold of another owner is in the way. If waiting cannot
-// help, it returns an error. unlock: the hold that is wanted will be ended by Unlock.
+// occupied returns a channel to wait on if a lost hold of another owner is in the way. If waiting cannot help, it
+// returns an error. unlock says that Unlock will end the hold that the call wants.
 func (l *Lock) occupied(owner string, unlock bool) (freed <-chan struct{}, err error) {
 	l.judge()
 	l.c.mu.Lock()
@@ -343,7 +344,8 @@ func (l *Lock) occupied(owner string, unlock bool) (freed <-chan struct{}, err e
 	return nil, nil
 }
 
-// mixed reports whether a reading handle has holds of another owner that its Unlock ends. It needs the client's mu.
+// mixed reports whether a reading handle has holds that Unlock ends and that are of another owner. It needs the
+// client's mu.
 func (l *Lock) mixed(owner string) bool {
 	return l.kind == reading && slices.ContainsFunc(l.holds, func(h *Hold) bool {
 		return h.unlock && (h.s.named || owner != "") && (!h.s.named || h.s.owner.key.name != owner)
@@ -372,8 +374,7 @@ func (l *Lock) holders(raw []any, ttl time.Duration, token int64) (all []relock.
 	return all
 }
 
-// forceCall returns the command that removes one holder. A reader is removed as if it had released all its
-// holds.
+// forceCall returns the command that removes one holder. A reader is removed as if it had released all its holds.
 func (l *Lock) forceCall(h relock.Holder) transport.Call {
 	channel := l.names.channel(l.kind)
 	switch l.kind {
@@ -392,7 +393,7 @@ func (l *Lock) forceCall(h relock.Holder) transport.Call {
 	return call
 }
 
-// look reads the owners' fields, and whether they hold in the given mode.
+// look reads from Redis the fields of the owners, and whether they hold in the given mode.
 func (l *Lock) look(ctx context.Context, mode string) (owners []any, held bool, err error) {
 	raw, _, err := l.ask(ctx, transport.Call{Script: infoScript, Keys: []string{l.names.key}, Args: []any{""}})
 	if err != nil {
@@ -409,6 +410,7 @@ func (l *Lock) look(ctx context.Context, mode string) (owners []any, held bool, 
 	return owners, len(owners) > 0 && found == mode, nil
 }
 
+// bad returns why a call cannot begin: the handle or an option is bad, or ctx is nil or has ended.
 func (l *Lock) bad(ctx context.Context) error {
 	switch {
 	case l.unmade():
@@ -433,7 +435,7 @@ func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, unanswe
 	if err != nil {
 		return nil, false, l.wrap(err)
 	}
-	l.c.leaving.Await(ctx, l.names.key, time.Second) // what ended calls leave would still be shown
+	l.c.leaving.Await(ctx, l.names.key, time.Second) // otherwise Info could show what an ended call has left
 	err = transport.Try(ctx, l.c.ctx.Done(), func() (bool, error) {
 		raw, err = l.c.transport.Do(ctx, 5*time.Second, call)
 		unanswered = unanswered || err != nil && transport.Classify(err) == transport.Unknown
@@ -459,7 +461,8 @@ func (l *Lock) wrap(err error) error {
 	return fmt.Errorf("redisson: lock %s: %w", key.Quote(l.name), err)
 }
 
-// try is TryAcquire. A single attempt ends with the first answer: its wait only bounds the silence of Redis.
+// try is TryAcquire. With a wait of zero or less the first answer ends it. Then only the time without an answer is
+// bounded.
 func (l *Lock) try(ctx context.Context, wait time.Duration, w *waiting) (*Hold, error) {
 	if ctx == nil || l.unmade() {
 		return l.acquire(ctx, w) // acquire returns the error for this
@@ -477,8 +480,8 @@ func (l *Lock) try(ctx context.Context, wait time.Duration, w *waiting) (*Hold, 
 	return h, err
 }
 
-// acquire obtains a hold. If a lost hold occupies the handle by then, acquire gives the new hold back and waits until
-// the lost one is unlocked.
+// acquire obtains a hold. If an older hold occupies the handle by then, acquire gives the new hold back, and waits for
+// the older one's Unlock or fails.
 func (l *Lock) acquire(ctx context.Context, w *waiting) (*Hold, error) {
 	owner, err := l.enter(ctx)
 	if err == nil {
@@ -538,7 +541,7 @@ func (l *Lock) next() (found *Hold) {
 	best := -1
 	order := slices.Backward(l.holds)
 	if slices.ContainsFunc(l.holds, func(h *Hold) bool { return h.s != l.holds[0].s }) {
-		// Several owners read: an unknown loss is older than the latest hold, so the oldest hold goes first.
+		// Several owners read. A hold that was lost unnoticed is not the newest one, so the oldest goes first.
 		order = slices.All(l.holds)
 	}
 	for _, h := range order {

@@ -70,7 +70,7 @@ func (t terms) with(opts []LockOption) (terms, error) {
 	return t, nil
 }
 
-// toRead returns the terms of a read hold. Java may shorten its lease to most at any time.
+// toRead returns the terms of a read hold. A reader in Java may shorten its lease to most at any time.
 func (t terms) toRead(most time.Duration) (terms, error) {
 	if t.fixed && t.ttl > most {
 		return t, fmt.Errorf("%w: a read lease of %v with NoWatchdog: readers in Java cut it to their lockWatchdogTimeout, which is taken to be %v; ask for no more, leave NoWatchdog out, or tell New their WatchdogTimeout", relock.ErrInvalidOption, t.ttl, most)
@@ -87,10 +87,10 @@ func between(what string, d, least, most time.Duration) error {
 	return nil
 }
 
-// Defaults sets options for every lock of the client. Several Defaults add up. An option that a handle sets itself
-// replaces that of the Defaults, but no handle can remove one. With Owner, New returns ErrInvalidOption: one owner for
-// a whole process would switch exclusion off within it. With Fair or Fenced, every call on a read/write lock of the
-// client returns ErrInvalidOption.
+// Defaults sets options for every lock of the client. Several Defaults add up. An option of a handle replaces the same
+// one of Defaults, but a handle cannot remove one. With Owner, New returns ErrInvalidOption: one owner for a whole
+// process would switch exclusion off within it. With Fair or Fenced, every call on a read/write lock of the client
+// returns ErrInvalidOption.
 func Defaults(opts ...LockOption) Option {
 	return func(c *config) error {
 		t, err := c.terms.with(opts)
@@ -137,8 +137,8 @@ func WatchdogTimeout(d time.Duration) Option {
 	}
 }
 
-// ShardedPubSub sets whether unlocks are published with sharded pub/sub. By default it is as Redisson decides: on, in a
-// Cluster whose servers know it (Redis 7). It is the shardedSubscriptionMode of Redisson's config, and must be the same
+// ShardedPubSub sets whether unlocks are published with sharded pub/sub. By default it is on in a Cluster whose servers
+// have it (Redis 7), as in Redisson. It is the shardedSubscriptionMode of Redisson's config, and must be the same
 // there. Otherwise clients do not hear each other's unlocks, and waiters notice them up to 10 s late. With true it
 // needs Redis 7.0 or later. A decorator of a Cluster client must embed the *redis.ClusterClient. If it hides that, the
 // default is off, and with true some waiters hear no unlocks.
@@ -172,8 +172,8 @@ func Fenced() LockOption {
 
 // Owner names the owner of all holds of the handle. Calls through it re-enter what the same owner holds in this client,
 // but not what it holds in another one. Goroutines that share such a handle do not exclude each other: relock.WithOwner
-// is usually the better way. id has 1 to 512 bytes of UTF-8, and "~." is not among them. With any other id every call
-// on the handle returns ErrInvalidOption. A context that names another owner gets ErrOwnerMismatch.
+// is usually the better way. id has 1 to 512 bytes of UTF-8, and must not contain "~.". With any other id every call on
+// the handle returns ErrInvalidOption. A context that names another owner gets ErrOwnerMismatch.
 func Owner(id string) LockOption {
 	return func(t *terms) error {
 		t.owner = id
@@ -196,10 +196,10 @@ func checkOwner(id string) error {
 }
 
 // TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s, as Redisson's
-// lockWatchdogTimeout, and the bounds are 100 ms and 24 h. Another d makes every call on the handle return
+// lockWatchdogTimeout, and the bounds are 100 ms and 24 h. With any other d, every call on the handle returns
 // ErrInvalidOption. The watchdog renews the lease every third of the TTL. NoWatchdog and MaxHold prevent or end
-// renewal. A read hold has the WatchdogTimeout if that is shorter. With NoWatchdog such a read hold is refused with
-// ErrInvalidOption.
+// renewal. The lease of a read hold is the WatchdogTimeout if that is shorter. With NoWatchdog such a read hold is
+// refused with ErrInvalidOption.
 func TTL(d time.Duration) LockOption {
 	return func(t *terms) error {
 		t.ttl = d

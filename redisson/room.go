@@ -16,7 +16,7 @@ const (
 // A room is the calls of this client that wait for messages of one channel.
 type room struct {
 	channel *inbox.Channel
-	leave   func()
+	leave   func()    // ends the subscription
 	waiters []*waiter // in order of arrival
 }
 
@@ -28,7 +28,7 @@ type waiter struct {
 	told bool          // the call was told to try, and its try is not answered yet; only the call uses it
 }
 
-// wake tells the first waiter that has no news yet, or all of them. It needs the client's mu.
+// wake tells the first waiter that has no news yet, or all waiters, to try. It needs the client's mu.
 func (r *room) wake(all bool) {
 	for _, w := range r.waiters {
 		select {
@@ -50,6 +50,6 @@ func (w *waiter) reachable(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if w.room.channel.Ready(ctx) != nil {
-		<-ctx.Done() // the refusal would come again: ask for the lock, but not all the time
+		<-ctx.Done() // a refusal comes at once: without this wait the call would ask for the lock all the time
 	}
 }

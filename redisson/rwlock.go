@@ -9,8 +9,8 @@ import (
 	"github.com/relock-go/relock/internal/ending"
 )
 
-// An RWLock is a handle on the read/write lock of one name, Redisson's getReadWriteLock. It is a
-// Locker for writing.
+// An RWLock is a handle on the read/write lock of one name, Redisson's getReadWriteLock. As a relock.Locker it locks
+// for writing.
 //
 // Readers share it, or one owner writes. A writer may also read. An owner that only reads cannot
 // write, and gets ErrUpgrade. Readers overtake waiting writers, because the layout has no queue.
@@ -20,20 +20,21 @@ type RWLock struct{ w, r *Lock }
 var _ relock.Locker = (*RWLock)(nil)
 
 // Lock waits until the caller holds the lock for writing, with no other owner reading or writing. ctx bounds the wait:
-// if it ends first, Lock returns its error. An owner that only reads gets ErrUpgrade at once. Lock.Lock has the other
-// errors.
+// if it ends first, Lock returns its error. An owner that only reads gets ErrUpgrade at once. Other errors are
+// Lock.Lock's.
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
-// TryLock is Lock for at most the given time, and takes the lock for writing. It returns (false, nil) if Redis has said
-// that the lock is taken, and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of
-// zero or less makes one attempt.
+// TryLock is Lock, but waits for at most the given time. It returns (false, nil) if Redis has said that the lock is
+// taken, and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of zero or less makes
+// one attempt.
 func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.WLocker().TryLock(ctx, wait)
 }
 
 // Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
-// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld. If its owner has no other and
-// still reads, waiting readers can join it. Each success needs exactly one Unlock, even after a loss.
+// ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld. If that was its owner's last
+// write hold, and the owner still reads, waiting readers can join it. Each success needs exactly one Unlock, even after
+// a loss.
 func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits while another owner writes,
@@ -42,23 +43,23 @@ func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 // none. Otherwise RLock returns ErrOwnerMismatch. The other errors are Lock.Lock's.
 func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
-// TryRLock is RLock for at most the given time. It returns (false, nil) if Redis has said that another owner writes,
-// and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of zero or less makes one
-// attempt.
+// TryRLock is RLock, but waits for at most the given time. It returns (false, nil) if Redis has said that another owner
+// writes, and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of zero or less
+// makes one attempt.
 func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.RLocker().TryLock(ctx, wait)
 }
 
 // RUnlock ends one hold for reading of this handle: a lost one first, else the newest, or the oldest if several owners
-// hold through it. Each anonymous acquisition counts as an owner. Each success of RLock and TryRLock needs one. It
-// returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld.
+// hold through it. Each anonymous acquisition counts as an owner. Each success of RLock and TryRLock needs one RUnlock.
+// It returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld.
 func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
 
 // RLocker returns the reading side as a Lock, which also has Acquire, Do and Lost. It is the same Lock each time. Its
 // methods Lock and Unlock are RLock and RUnlock.
 func (rw *RWLock) RLocker() *Lock {
 	if rw == nil {
-		return nil // its methods say what is wrong
+		return nil // the methods of a nil Lock return an error
 	}
 	return rw.r
 }
@@ -67,21 +68,21 @@ func (rw *RWLock) RLocker() *Lock {
 // Lock and Unlock are those of the RWLock.
 func (rw *RWLock) WLocker() *Lock {
 	if rw == nil {
-		return nil // its methods say what is wrong
+		return nil // the methods of a nil Lock return an error
 	}
 	return rw.w
 }
 
 // Downgrade makes the newest write hold of this handle a read hold, which RUnlock ends. For a hold of Acquire or Do,
 // the Release or Do then returns ErrNotHeld. There is no gap, unless somebody removes the write hold: the owner reads
-// before it stops writing. Waiting readers may join if it was its last write hold. It returns ErrNotHeld if there is no
-// hold, and ErrLost if the hold was lost: then there is no read hold, and the lost one must still be unlocked. With
-// another error, such as ctx's, the hold stays a write hold. That error is ErrOwnerMismatch if the handle has read
-// holds of another owner.
+// before it stops writing. Waiting readers may join if that was the owner's last write hold. Downgrade returns
+// ErrNotHeld if there is no write hold, and ErrLost if the write hold was lost. Then there is no read hold, and the
+// lost hold must still be unlocked. With another error, such as ctx's, the hold stays a write hold. That error is
+// ErrOwnerMismatch if the handle has read holds of another owner.
 //
 // ErrUnconfirmed is the exception. It means that Redis did not confirm, within the ReleaseTimeout, that the write hold
 // has ended. The caller reads from then on, until RUnlock. Other readers join when Redis has been told, and the client
-// goes on telling it. If Close interrupts it, the error is ErrClosed too: the write hold has ended, and the read hold
+// goes on telling it. If Close interrupts that, the error is ErrClosed too: the write hold has ended, and the read hold
 // is lost but still needs its RUnlock.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if err := rw.RLocker().bad(ctx); err != nil {

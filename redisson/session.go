@@ -13,14 +13,13 @@ import (
 	"github.com/relock-go/relock/internal/trust"
 )
 
-// An owner is a holder as Redisson names it: the client's ID and a number that looks like a thread's. Numbers
-// are not used again, so a late request of an owner that has ended affects nobody. An owner name that is used
-// for two kinds of lock has two numbers. Otherwise a late release of a lost hold of one kind could end a hold
-// of the other kind.
+// An owner is a holder as Redisson names it: the client's ID and a number that looks like a thread's. Numbers are not
+// used again, so a late request of an owner that has ended affects nobody. An owner name that is used for two kinds of
+// lock has two numbers. Otherwise a late release of a lost hold of one kind could end a hold of the other kind.
 type owner struct {
 	field string
-	key   ownerKey // of a named owner
-	uses  int      // its sessions
+	key   ownerKey // its key in Client.owners, if it is named
+	uses  int      // its sessions that have not ended
 	past  map[kind]*succession
 }
 
@@ -29,11 +28,11 @@ type ownerKey struct {
 	lockKind   kind
 }
 
-// A succession is the sessions of one owner in one mode, one after the other. They share one field in Redis.
-// A late release of one session would end the holds of the next.
+// A succession is the sessions of one owner in one mode, one after the other. They share one field in Redis, so a late
+// release of one session would end the holds of the next.
 type succession struct {
-	now   *session      // nil: there is none
-	turn  chan struct{} // capacity one; its holder may tell Redis the count
+	now   *session      // the session that has not ended; nil: there is none
+	turn  chan struct{} // capacity one; the call that has it may tell Redis the count
 	until clock.Instant // from then on no unanswered copy of a request can be executed
 }
 
@@ -55,11 +54,11 @@ type session struct {
 	queued   bool          // may be in a fair lock's queue
 	doubt    bool          // Redis may have a grant that no call knows of
 	renewing bool
-	retry    clock.Instant // after a failed renewal, not before this
+	retry    clock.Instant // after a failed renewal: the next one is not before this
 	token    int64
 }
 
-// takeTurn waits until no other call of the session tells Redis the count.
+// takeTurn waits until no other call is telling Redis how many holds the owner has.
 func (s *session) takeTurn(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -87,11 +86,11 @@ func (s *session) forget(h *Hold) (left, top int) {
 	return len(s.holds), s.top
 }
 
-// less tells Redis that a hold of the session has ended, until Redis has answered or ctx ends. After that the
+// less tells Redis that a hold of the session has ended, until Redis has answered or ctx ends. Without an answer, the
 // client goes on in the background while the lease may last. less returns whether Redis knew the hold.
 func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 	if err = s.takeTurn(ctx); err != nil {
-		s.lessBeside(h) // it still counts: the call with the turn may be telling Redis of a nested hold
+		s.lessBeside(h) // h stays in the count until then: the call with the turn may be telling Redis of a nested hold
 		return false, err
 	}
 	held, left, call, err := s.sendLess(ctx, h)
@@ -114,7 +113,8 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 	return held, err
 }
 
-// restate tells Redis how many holds are left, after a release that was not answered. The end of the session does it too.
+// restate tells Redis how many holds are left, after a release that was not answered. If the session has ended by then,
+// its last release has told Redis.
 func (s *session) restate(ctx context.Context) {
 	_ = transport.Try(ctx, s.c.ctx.Done(), func() (again bool, err error) {
 		if err = s.takeTurn(ctx); err != nil {
@@ -131,7 +131,7 @@ func (s *session) restate(ctx context.Context) {
 	})
 }
 
-// sendLess is less for a caller that has the turn, and gives it back.
+// sendLess sends the release for less, which has the turn, and gives the turn back.
 func (s *session) sendLess(ctx context.Context, h *Hold) (held bool, left int, call transport.Call, err error) {
 	var todo []func()
 	defer func() { run(todo) }()
@@ -157,8 +157,8 @@ func (s *session) lessBeside(h *Hold) {
 	}
 }
 
-// beside spawns what removes something of the session from Redis. Attempts of the client wait until it returns, or
-// calls left.
+// beside runs fn in the background. fn removes something of the session from Redis. Single attempts, and calls such as
+// Info, wait until fn returns or calls left.
 func (s *session) beside(limit time.Duration, fn func(ctx context.Context, left func())) (spawned bool) {
 	left := s.c.leaving.Begin(s.names.key)
 	spawned = s.c.spawn(limit, func(ctx context.Context) {
@@ -171,8 +171,7 @@ func (s *session) beside(limit time.Duration, fn func(ctx context.Context, left 
 	return spawned
 }
 
-// send sends a release until it is answered. If a second try finds nothing, the first one may have released
-// the hold.
+// send sends a release until it is answered. If a second try finds nothing, the first one may have released the hold.
 func (s *session) send(ctx context.Context, call transport.Call) (held bool, err error) {
 	again := false
 	err = transport.Try(ctx, s.c.ctx.Done(), func() (bool, error) {
@@ -187,8 +186,8 @@ func (s *session) send(ctx context.Context, call transport.Call) (held bool, err
 	return held, err
 }
 
-// clear sends the release of an ended session. If its owner has a later session by now, the release would end
-// that session's holds. Then the later session gets the doubt and clears up for both.
+// clear sends the release of an ended session. If its owner has a later session by now, the release would end that
+// session's holds. Then the later session takes over the doubt, and clears up for both when it ends.
 func (s *session) clear(ctx context.Context, call transport.Call) {
 	if s.takeTurn(ctx) != nil {
 		return
@@ -206,8 +205,8 @@ func (s *session) clear(ctx context.Context, call transport.Call) {
 	}
 }
 
-// sweep releases a few times more, the last time when no unanswered copy of an acquire can be executed any more. The
-// pauses grow, so a copy that comes late stays for about four times as long as it was late.
+// sweep repeats the release a few times, at last when Redis can no longer execute an unanswered copy of an acquire.
+// Each pause is four times the one before. So what a late copy takes is released after about four times its delay.
 func (s *session) sweep(ctx context.Context) {
 	s.c.mu.Lock()
 	until := s.until
@@ -222,11 +221,10 @@ func (s *session) sweep(ctx context.Context) {
 	}
 }
 
-// sweepFirst is the first pause of a sweep. A goroutine that has a connection but no processor may write later than this.
+// sweepFirst is the first pause of a sweep. An acquire whose goroutine gets no processor may be written even later.
 const sweepFirst = 20 * time.Millisecond
 
-// undo ends what a session without holds may have in Redis: a grant that no call knows of, or a place in the
-// queue.
+// undo ends what a session without holds may have in Redis: a grant that no call knows of, or a place in the queue.
 func (s *session) undo() {
 	s.c.mu.Lock()
 	doubt, limit := s.doubt, s.patience()
@@ -234,8 +232,8 @@ func (s *session) undo() {
 	s.beside(limit, func(ctx context.Context, left func()) {
 		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 		if doubt {
-			// Redis may have read an acquire that was on another connection after this release. If that was written
-			// before, Redis has read it by the time of the answer, so a second release ends that grant too.
+			// Redis may read an acquire on another connection after this release. If the acquire was written before, Redis has
+			// read it by the time of the answer. So a second release ends that grant too.
 			s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 		}
 		left()
@@ -286,8 +284,9 @@ func (s *session) channel() string {
 	return name
 }
 
-// wakeOthers tells the owner's waiting calls to ask, if there are any beside those that know: an owner that holds
-// re-enters, and one whose session has ended queues again. Redis tells neither. It needs the client's mu.
+// wakeOthers tells the owner's waiting calls to ask again, because Redis does not tell them. If the owner holds now,
+// they re-enter. If its session has ended, they queue again. know is how many of its calls know that already. It needs
+// the client's mu.
 func (s *session) wakeOthers(know int) {
 	if r := s.c.rooms[s.channel()]; r != nil && s.named && s.calls > know {
 		r.wake(true)
@@ -325,7 +324,7 @@ func (s *session) keys(holds int) []string {
 }
 
 // acquireCall returns the command that asks for one more hold: the count-th. after is a server time in ms: the request
-// is refused after it. In a fair lock, queue joins the queue, where a head may be silent for wait.
+// is refused after it. With queue it joins a fair lock's queue, whose head may be silent for wait.
 func (s *session) acquireCall(count int, lease time.Duration, after int64, wait time.Duration, queue bool) transport.Call {
 	args := []any{s.field(), count, lease.Milliseconds(), after}
 	switch s.kind {
@@ -337,8 +336,7 @@ func (s *session) acquireCall(count int, lease time.Duration, after int64, wait 
 	return transport.Call{Script: acquireScripts[s.kind], Keys: s.keys(count), Args: args}
 }
 
-// releaseCall returns the command that states how many holds are left. top is the largest count that Redis
-// was told.
+// releaseCall returns the command that states how many holds are left. top is the largest count that Redis was told.
 func (s *session) releaseCall(count, top int) transport.Call {
 	args := []any{s.field(), count, s.c.publish, s.names.channel(s.kind)}
 	switch s.kind {
@@ -398,7 +396,7 @@ func (s *session) lease(now clock.Instant) (lease time.Duration) {
 	return lease
 }
 
-// lose ends all holds of the session. It needs the client's mu.
+// lose marks all holds of the session as lost. It needs the client's mu.
 func (s *session) lose(why error) (todo []func()) {
 	for _, h := range s.holds {
 		todo = append(todo, h.lose(why)...)

@@ -24,17 +24,15 @@ type waiting struct {
 	taken bool   // Redis has answered that the lock is taken
 	hold  *Hold
 	mark  bool // the hold will be ended by Unlock
-	// occupied says that the hold is not on its handle, because an older hold there is lost and must be
-	// unlocked first.
+	// occupied says that the hold is not on its handle: an older hold there is lost, or Unlock could confuse the two.
 	occupied bool
-	todo     []func()
+	todo     []func() // to call without the client's mu
 }
 
-// slack is how much later than its timeout a copy of a request may arrive.
+// slack is how long after its timeout a copy of a request may still be executed.
 const slack = time.Second
 
-// pulse is how long a waiter relies on messages. A message may be lost, and some ways to free a lock send
-// none.
+// pulse is how long a waiter relies on messages. A message may be lost, and some ways to free a lock send none.
 const pulse = 10 * time.Second
 
 // errTurn says that the session has ended. The call goes on in a new session, which may have another owner in Redis.
@@ -54,8 +52,8 @@ func outage(err error) error {
 	return fmt.Errorf("%w: %w", relock.ErrUnavailable, err)
 }
 
-// pulse is the longest time between two requests of the call. A waiter of a fair lock counts as dead after
-// its deadline, so it asks often enough to miss one request.
+// pulse is the longest time between two requests of the call. A waiter of a fair lock counts as dead after its
+// deadline, so it asks so often that one lost request does no harm.
 func (w *waiting) pulse() time.Duration {
 	if w.lock.kind == fair {
 		return min(pulse, w.lock.c.cfg.fairWait/3)
@@ -63,7 +61,7 @@ func (w *waiting) pulse() time.Duration {
 	return pulse
 }
 
-// obtain waits for the hold.
+// obtain asks for the lock until the call has its hold or an error. A single attempt asks once.
 func (w *waiting) obtain() error {
 	c := w.lock.c
 	if err := w.hear(); err != nil {
@@ -88,7 +86,7 @@ func (w *waiting) obtain() error {
 			seat = c.join(name)
 		}
 		seat.reachable(w.ctx, min(time.Second, max(rest, 10*time.Millisecond)))
-		select { // PART a message that came before the next request is answered by that request
+		select { // a message that came before the next request is answered by that request
 		case <-seat.news:
 			seat.told = true
 		default:
@@ -106,8 +104,7 @@ func (w *waiting) obtain() error {
 	}
 }
 
-// hear waits until it is known how clients announce unlocks. A single attempt waits no longer than for one
-// request.
+// hear waits until it is known how clients announce unlocks. A single attempt waits no longer than for one request.
 func (w *waiting) hear() error {
 	c := w.lock.c
 	if !w.once {
@@ -147,7 +144,7 @@ func (w *waiting) sleep(seat *waiter, rest time.Duration) error {
 	return nil
 }
 
-// ask makes one request until it is answered. It returns how long to wait before the next one.
+// ask sends a request until it is answered. rest is how long to wait before the next request.
 func (w *waiting) ask() (rest time.Duration, err error) {
 	var said answer
 	tries := 0
@@ -180,8 +177,8 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 	return said.rest, nil
 }
 
-// failed returns the error of a request that was not answered. Once Redis has said that the lock is taken, the end of ctx
-// is the end of a wait, whatever kept the latest requests from their answers.
+// failed returns the error of a request that was not answered. Once Redis has said that the lock is taken, the call has
+// waited for the lock. Then the end of ctx is the error, whatever happened to the latest requests.
 func (w *waiting) failed(err error) error {
 	if w.taken && w.ctx.Err() != nil && !decided(err) && !transport.Hopeless(err) {
 		return ending.Of(w.ctx)
@@ -189,7 +186,7 @@ func (w *waiting) failed(err error) error {
 	return unheard(w.ctx, w.lock.c.open, err)
 }
 
-// unheard returns the error of a call whose tries failed, as with err. open ends when the client refuses such calls.
+// unheard returns the error of a call whose last try failed with err. open ends when the client refuses such calls.
 func unheard(ctx, open context.Context, err error) error {
 	waited := ctx.Err() != nil && errors.Is(context.Cause(ctx), errWait) // the caller's own context goes on
 	switch {
@@ -215,7 +212,6 @@ func (w *waiting) again() error {
 	return err
 }
 
-// request sends the request once.
 func (w *waiting) request() (said answer, err error) {
 	s, c, t := w.s, w.lock.c, &w.lock.terms
 	if err := s.takeTurn(w.ctx); err != nil {
@@ -285,7 +281,7 @@ func (w *waiting) gate() error {
 	}
 }
 
-// giveBack ends a hold that the call cannot return.
+// giveBack ends a hold that is not on its handle because the handle is occupied.
 func (w *waiting) giveBack() {
 	h := w.hold
 	w.hold, w.occupied = nil, false
@@ -309,7 +305,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	h := &Hold{s: s, lock: w.lock, terms: &w.lock.terms, acquired: sent, token: said.token, unlock: w.mark}
 	rest := min(said.rest, h.terms.ttl) // another hold of the owner may have a longer lease
 	h.trust = clock.Max(h.trust, trust.Until(sent, rest))
-	if now.Reached(h.trust) { // the lease ended before the answer came; the call asks again
+	if now.Reached(h.trust) { // the lease ended before the answer came; unless it is a single attempt, the call asks again
 		s.doubt = true
 		return said, errors.New("redis has answered after the lease had ended")
 	}

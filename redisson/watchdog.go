@@ -21,7 +21,7 @@ type round struct {
 	shortest time.Duration // the shortest of their TTLs
 }
 
-// renewed processes the answer to a renewal. It needs the client's mu.
+// renewed processes the answer to a renewal. It needs the client's mu. The caller must run todo without it.
 func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []func()) {
 	s := r.s
 	s.renewing = false
@@ -35,8 +35,7 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 		s.retry = clock.Instant{}
 		for _, h := range r.holds {
 			if !h.released && h.lost == nil && !now.Reached(h.trust) {
-				// Redis may have a longer lease, of the owner's other hold or of another reader. No more than this
-				// hold's own counts.
+				// The lease may be that of the owner's other hold or of another reader. This hold is only trusted for its own TTL.
 				rest := min(time.Duration(left)*time.Millisecond, h.terms.ttl)
 				h.trust = clock.Max(h.trust, trust.Until(sent, rest))
 			}
