@@ -1,4 +1,4 @@
--- Ends a wait on a condition, because its context, its time or its client has ended or its signal may be lost: the
+-- Ends a wait on a condition, because its context, its time or its client has ended or its signal may be lost. The
 -- waiter goes to the queue of the lock, unless it was signalled before. The reply says which came first.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue

@@ -1,14 +1,14 @@
--- Asks for the lock: takes it, joins the owner's grant, or queues. A waiter's heartbeat is the same request again, with
--- the place that it has; so is a copy that is sent again.
+-- Asks for the lock: takes it, joins the owner's grant, or queues. A waiter's heartbeat is the same request, with a
+-- larger op and the waiter's place. So is a request that is repeated because no answer came.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
 -- ARGV[1] kind the lock's kind
 -- ARGV[2] not_after server microseconds; a copy that arrives later changes nothing
--- ARGV[3] terms 'KEEP ECHO PREFIX': ms that the hash outlives the last deadline; 1 if a request that waits must publish
---   an echo to the client's own inbox, which proves that the client hears and says whether its subscription is seen,
---   2 if the client has heard that it is not seen, which is noted; the prefix of inboxes, which a client's ID completes
+-- ARGV[3] terms 'KEEP ECHO PREFIX': ms that the hash outlives the last deadline; 1 if the client wants an echo when a
+--   request waits, which proves that the client hears and says whether its subscription is seen, 2 if an earlier echo
+--   has said that it is not seen, which is noted, else 0; the prefix of inboxes, which a client's ID completes
 -- ARGV[4...] six for each request of one client: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER', counts ('OP WRITES READS
---   TTL ', one hold for writing or for reading), block of tokens, life (ttl and keep, ms), place (that it has; 0: a
+--   TTL ', holds for writing or one for reading), block of tokens, life (ttl and keep, ms), place (that it has; 0: a
 --   new one; -1: do not queue); and one more, 'rests', if the name must rest after any of them
 -- RETURNS for one request that took a free lock: the last token of the block, which is the time of the grant in
 --   microseconds; followed by the number of tokens if that is less than the block.
@@ -17,17 +17,17 @@
 --     2 place wait first ghost  queued
 --     3 0 wait 0 ghost           taken, and not queued
 --     4 0 0 0 ''                 it waits on a condition
---     -4 0 0 0 ''                ended: never granted any more
+--     -4 0 0 0 ''                the nonce has ended: it is never granted again
 --     -5 0 0 0 ''                the one-key form cannot answer
---     -6 0 0 0 ''                the owner or an ancestor reads: the owner cannot write before that has unlocked
+--     -6 0 0 0 ''                the owner or an ancestor reads: the owner cannot write before that hold is unlocked
 --   or one answer for all requests: now, 0, -2 (late, or not_after is more than a minute ahead); now, 0, -3, kind
 --   (another kind is in use); now, 0, -5. wait is ms until a lease or rest ends that is in the way; first is 1 at the
 --   head of the queue; ghost is the nonce of the holding session if that is the client's own.
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')
 
--- The usual case: one request (ARGV[10] is there with more, or with 'rests') for a lock that is free and has no queue.
--- A late copy of an ended nonce does not get here: while one is kept, the field crowd is there.
+-- The usual case: one request, without a rest (else there is ARGV[10]), for a lock that is free and has no queue. A
+-- late copy of an ended nonce does not get here: while an ended nonce is kept, crowd exists.
 if not (fields.err or fields[1] or fields[2] or ARGV[10]) and (not fields[4] or fields[4] == ARGV[1]) then
   local token = clock[1] .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
   local left = ARGV[2] - token
@@ -40,7 +40,7 @@ if not (fields.err or fields[1] or fields[2] or ARGV[10]) and (not fields[4] or 
       return { token, 1 }
     end
     if token - fields[3] > 0 then -- compared as numbers: as texts, 999 would be more than 1000
-      -- No two grants share a token: soon after the last grant the block is smaller.
+      -- No two grants share a token, so soon after the last grant the block is smaller.
       local block = ARGV[7]
       if block ~= '1' and token - fields[3] < block + 0 then
         block = token - fields[3]
@@ -99,8 +99,8 @@ local function held(session)
   return { 1, session.low, session.high, session.deadline - now, wanting(session.owner) > 0 and '+' or '' }
 end
 
--- Lets a request hold: in grant, which its owner or an ancestor has, or with nil in a new grant. An owner that has a
--- grant is let in ahead of the queue. Otherwise it would wait for itself.
+-- Lets a request hold: in the grant that its owner or an ancestor has, or in a new one if grant is nil. An owner that
+-- has a grant is let in ahead of the queue. Otherwise it would wait for itself.
 local function let_in(request, grant)
   if not KEYS[2] and state.alone then
     return { -5, 0, 0, 0, '' }
@@ -109,7 +109,7 @@ local function let_in(request, grant)
     drop_waiter(request.nonce, read_waiter(request.waiter))
   end
   if grant and grant.mode == 'r' and request.mode == 'w' then
-    -- Its client stops waiting: nothing of it may stay in the queue, and a signal that it was given goes to another.
+    -- Its client stops waiting. It has left the queue above, and a signal that it was given goes to another.
     owe(request.nonce)
     return { -6, 0, 0, 0, '' }
   end
@@ -136,7 +136,7 @@ local function enqueue(request)
   return { 2, request.place, request.told, state.queued == 1 and 1 or 0, request }
 end
 
--- Answers a branch whose ancestor holds. It waits for other branches that have entered there, and for nobody else.
+-- Answers a branch whose ancestor holds. It waits only for branches that have entered there or wait in front of it.
 local function enter(request, by)
   asking[request.nonce] = true
   local refused = not KEYS[2] or by.mode == 'r' and request.mode == 'w'
@@ -148,7 +148,7 @@ local function enter(request, by)
   return granted and { 2, 0, 0, 0, '' } or request.asks_place < 0 and { 3, 0, 0, 0, '' } or enqueue(request)
 end
 
--- Answers one request. If it is queued, the settle that follows may still grant it.
+-- Answers one request. If it is queued, a later settle of this script may still grant it.
 local function ask(request)
   -- Read this before settle drops an entry that is past its deadline: the request keeps its place.
   request.waiter = (state.queued > 0 or state.conds) and redis.call('HGET', KEYS[1], 'w:' .. request.nonce)
@@ -163,7 +163,7 @@ local function ask(request)
       return { 2, 0, 0, 0, '' }
     end
   end
-  -- An earlier copy of this request may have been granted. It gets the same grant, for the rest of its lease.
+  -- An earlier copy of this request may have been granted. Then this copy gets its tokens and the rest of its lease.
   local session = find(request.nonce, request.client, request.owner)
   local dead = session and session.deadline <= now
   if dead and KEYS[2] then
@@ -222,7 +222,7 @@ for i = 4, #ARGV - 5, 6 do
   request.asks_place = tonumber(ARGV[i + 5])
   request.ended = state.ended and redis.call('HGET', KEYS[1], 'e:' .. request.nonce)
   requests[#requests + 1] = request
-  -- An ended request gets no lease, so a free lock's hash is not kept for it.
+  -- An ended request gets no lease, so the hash of a free lock need not live longer for it.
   longest_ttl = math.max(longest_ttl, request.ended and 0 or request.ttl)
 end
 
@@ -257,7 +257,7 @@ for i, request in ipairs(requests) do
   end
   waits = waits or answer[1] == 2 or answer[1] == 4
   if answer[1] == 3 and state.several then
-    -- The hash lives for this request, too. Only the queue leads to the records of holders that have died by then.
+    -- The hash now lives for this request too. So must the queue: it leads to the records of holders that have died.
     redis.call('PEXPIRE', KEYS[2], life(request.ttl, keep), 'GT')
   end
   for _, value in ipairs(answer) do

@@ -1,15 +1,15 @@
--- Makes a session wait on a condition: it gives up all its holds and waits, in one step. The lock goes to the next.
+-- Makes a session wait on a condition: it gives up all its holds, and the lock goes to the next waiter, in one step.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session, which waits under it
 -- ARGV[2] op number of this statement, larger than any before it; copies have the same number, and the
---   next number is never used by another statement
+--   next number is never used by another statement: it marks a refusal
 -- ARGV[3] writes how many holds for writing it has when it holds again
 -- ARGV[4] ttl ms that its entry lasts without a heartbeat, and its lease when it holds again
 -- ARGV[5] condition its name
 -- ARGV[6] keep ms that the hash outlives the last deadline
 -- ARGV[7] prefix of inboxes, which a client's ID completes
--- ARGV[8] token of its holds
+-- ARGV[8] token of its holds; another token shows that the session has a later grant
 -- ARGV[9] echo as for acquire; left out: none
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
 --   1 (it waits, or a copy of this statement made it wait), 0 (not held, any more), -1 (its owner also
@@ -41,8 +41,8 @@ if op <= session.op then
   return { now, 0, op + 1 == session.op and (refusal() or -2) or 1 }
 end
 if tonumber(ARGV[8]) < session.low or tonumber(ARGV[8]) > session.high then
-  -- Its lease had ended, and a late copy of its acquire was granted the lock again. A signal for which its client would
-  -- wait may have come in between.
+  -- Its lease had ended, and a late copy of its acquire was granted the lock again. Its client does not know of that
+  -- grant, and the signal for which it would wait may have come in between.
   touch(0, tonumber(ARGV[6]))
   drop(session)
   return { now, finish(true), 0 }
@@ -53,12 +53,12 @@ touch(ttl, tonumber(ARGV[6]))
 sweep_sessions()
 local why = refusal()
 if why then
-  -- The client goes on holding. So a copy that arrives when the reason has gone must not be carried out: the next
-  -- number says that this statement was refused.
+  -- The client goes on holding, so a copy of this statement that arrives when the reason has gone must be refused too.
+  -- The session's op, op + 1, says that the statement was refused.
   change(session, op + 1, session.writes, session.reads, 0)
   return { now, finish(unsettled()), why }
 end
--- It has used its earlier signal, and waits once more.
+-- It has used its earlier signal, if it had one, and now waits for another.
 forget_condition(waiter.nonce)
 drop(session)
 waiter.counts, waiter.deadline = write_counts(op, tonumber(ARGV[3]), 0, ttl, 1), now + ttl

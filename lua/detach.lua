@@ -1,4 +1,4 @@
--- Hands the grant of one session to a ticket, until somebody resumes it. Meanwhile nobody renews it.
+-- Hands the grant of one session to a ticket, until somebody resumes the ticket. Nobody renews the lease meanwhile.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session, which holds once

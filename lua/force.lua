@@ -16,8 +16,8 @@ local removed, more, after = 0, 0, 0
 touch((blocked() or now) - now, keep)
 sweep_sessions()
 
--- Drops the grant's sessions, the shortest lease first. A branch's may still be renewed between two pages, and are in
--- a later one then. Returns where the page ends, or 0 after the last.
+-- Drops a page of the grant's sessions, the shortest lease first. A branch's session that is renewed between two pages
+-- is in a later page. Returns where the page ends, or 0 after the last.
 local function drop_sessions()
   local first = '(' .. (from == '0' and text(-far) or from)
   local size = math.max(budget, 1)
@@ -39,8 +39,8 @@ local function drop_sessions()
   return last or 0
 end
 
--- Waiters at the front that belong to the client may have had the lock already under this grant: granting it to them
--- would grant it to nobody. They are removed. One that has not had the lock keeps its place and asks again.
+-- Removes the waiters at the front that may have had the lock already, in a run of the ended grant: a grant would go to
+-- calls that are over. A waiter that has not had the lock keeps its place, and asks again.
 local function drop_run(client)
   for _ = 1, longest_run do
     local nonce, packed = head()

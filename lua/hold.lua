@@ -1,16 +1,16 @@
 -- States what sessions hold: their counts and their leases. Renewals, nested locks and nested unlocks are all this one
--- statement. A later number overrides an earlier one, so a copy that arrives again or out of order changes nothing. For
--- a session that holds alone one key is enough, so this works in a slot that migrates. The last hold for writing is
--- given up by release or downgrade, never here.
+-- statement. A larger op overrides a smaller one, so a copy that arrives again or out of order changes nothing. For a
+-- session that holds alone one key is enough, so this works in a slot that migrates. The last hold for writing is given
+-- up by release or downgrade, never here.
 -- KEYS[1...] hash the state of each session's lock
 -- KEYS[2] zset for one session, its lock's queue; may be left out
 -- ARGV[1] ttl ms from now that the leases last at least; 0: leave them as they are
--- ARGV[2] life ms, ttl and how long a hash outlives the last deadline
+-- ARGV[2] life ms, ttl plus how long a hash outlives the last deadline
 -- ARGV[3...] five for each session: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER', op (number of this statement, larger
 --   than any before it), writes, reads (how many holds the session has from now on)
--- RETURNS now, and for each session ms that are left of its lease, 0 (not held, any more), or -5 (several may hold, or
---   a call for many sessions failed for this one: only a statement for it alone, with the queue, says more).
---   If others wait for the end of a hold: how many, and for many sessions the session's number before that.
+-- RETURNS now, and for each session ms that are left of its lease, 0 (not held, any more), or -5 (it may be one of
+--   several, or a command failed for it: state this session alone, with the queue). If others wait for the end of a
+--   session: how many, and before that, in a call for many sessions, the session's number.
 --   For one session and a ttl of 0, unless the queue was needed, nothing but 1 (held), 0 or -5
 local clock = ARGV[1] ~= '0' and redis.call('TIME')
 local now = clock and clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000 or 0
@@ -50,7 +50,7 @@ local function state_alone(i, identity, field, op, writes, reads)
   return type(stored) == 'number' and (later and later - now or 1) or stored, record[5]
 end
 
--- Adds to a reply how many wait, unless nobody does. number is that of the session, if there are many.
+-- Adds to a reply how many wait, unless nobody does. number is the session's, in a call for many.
 local function add_waiting(reply, crowd, number)
   local waiting = tonumber(string.match(crowd or '0', '^%d+'))
   if waiting > 0 then

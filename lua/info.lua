@@ -31,7 +31,7 @@ local function page_of_sessions()
   return redis.call('ZRANGEBYSCORE', KEYS[2], from, till)
 end
 
--- Adds up what the owners of a page's sessions hold in them. The longest lease comes first.
+-- Adds up the holds of each owner in a page. The longest lease comes first: its client and deadline are those reported.
 local function describe_page()
   local owners, found = {}, {}
   for _, member in ipairs(page_of_sessions()) do

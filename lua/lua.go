@@ -1,16 +1,15 @@
-// Package lua holds relock's server-side scripts: the wire protocol between
-// clients, explained in docs/protocol.md. It is importable only because Go's
-// embedding cannot climb out of a folder.
+// Package lua holds relock's server-side scripts: the wire protocol between clients, which docs/protocol.md explains.
+// It is not an internal package only because go:embed cannot read files outside of its own folder.
 package lua
 
 import "embed"
 
-// Layout is the number of the layout of keys and messages. shared_record.lua has the same. Redis keeps it with
-// the kind of a lock: clients of two layouts never hold or wait for one name together.
+// Layout is the number of the layout of keys and messages. shared_record.lua must have the same number. Scripts store
+// it with the kind of a lock, so that clients of two layouts never hold or wait for one name together.
 const Layout = "1"
 
-// FS holds one file for each operation and one for each part that operations
-// share (shared_*.lua, named by the operation's "uses" line).
+// FS holds one file for each script, and a file shared_*.lua for each part that several scripts share. A line "uses" in
+// a script names the parts that it needs.
 //
 //go:embed *.lua
 var FS embed.FS

@@ -1,17 +1,17 @@
--- Says which of the commands and channels that the other scripts need are refused to this user. The others cannot: if
--- a command is refused halfway, what they wrote before stays, and the error does not name it. Tries each command in a
--- way that changes nothing.
+-- Says which of the commands and channels that the other scripts need are refused to this user. Those cannot find it
+-- out: if a command is refused halfway, what they wrote before stays, and the error does not name the command. Tries
+-- each command in a way that changes nothing.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] channel the client's own inbox, or '' if the client subscribes to sharded channels only
--- ARGV[2] shard a sharded channel in the slot of the lock; such a client subscribes to it
+-- ARGV[2] shard a sharded channel in the slot of the lock, to which a client with sharded channels subscribes
 -- RETURNS the names of the refused commands and channels; 'sharded' and the server's error if PUBLISH is refused and
 --   SPUBLISH in the slot of the keys is not; 'old' and its version ('' if unknown) if the server is older than Redis
 --   7.0. Or, if nothing is refused, the error of a server that refuses writes for now
 local refused = {}
 
--- GT and acl_check_cmd came with Redis 7.0, and the errors of an older server name no version. Another server without
--- acl_check_cmd is not refused if it has GT.
+-- GT and acl_check_cmd came with Redis 7.0. A server without both is too old, and its errors name no version. A server
+-- of another make may lack acl_check_cmd alone: it is not refused.
 local prolonged = redis.pcall('PEXPIRE', KEYS[1], '1', 'GT')
 if not redis.acl_check_cmd and type(prolonged) == 'table' and prolonged.err then
   local info = redis.pcall('INFO', 'server')
@@ -21,11 +21,11 @@ end
 -- Errors that do not mean that the user may not run the command: the key has another type, or the server refuses writes
 -- for now. Every other error counts as a refusal, because each server words it differently.
 local passes = { WRONGTYPE = true, OOM = true, MISCONF = true, READONLY = true, NOREPLICAS = true }
--- The errors of a server that refuses writes, so that no lock can be taken. OOM is none of them: it stops no lock.
+-- The errors of a server that refuses all writes, so that no lock can be taken. OOM is none of them: see touch.
 local stops = { MISCONF = true, READONLY = true, NOREPLICAS = true }
 local stopped
 
--- Notes whether a reply is a refusal, under a name for people, or the error of a server that refuses writes.
+-- Notes the name if the reply is a refusal, or the reply if it is the error of a server that refuses writes.
 local function try(name, reply)
   local message = type(reply) == 'table' and reply.err
   local code = message and string.match(message, '^%-?(%u+)')
@@ -41,7 +41,7 @@ try('hmget', redis.pcall('HMGET', KEYS[1], '-'))
 try('hget', redis.pcall('HGET', KEYS[1], '-'))
 try('hdel', redis.pcall('HDEL', KEYS[1], '-'))
 try('hscan', redis.pcall('HSCAN', KEYS[1], '0'))
--- The field must be deleted again, so HDEL comes first.
+-- HSET writes a field, so try it only if HDEL, which deletes it again, is permitted.
 if #refused == 0 then
   try('hset', redis.pcall('HSET', KEYS[1], '-', ''))
   redis.pcall('HDEL', KEYS[1], '-')
@@ -53,7 +53,7 @@ try('zcount', redis.pcall('ZCOUNT', KEYS[2], '1', '0'))
 try('zrange', redis.pcall('ZRANGE', KEYS[2], '1', '0'))
 try('zrangebyscore', redis.pcall('ZRANGEBYSCORE', KEYS[2], '1', '0'))
 try('zrevrange', redis.pcall('ZREVRANGE', KEYS[2], '1', '0'))
--- Only looked up in the ACL: outside of a cluster this command is an error, which the server counts. A lookup that
+-- CLUSTER is only looked up in the ACL: outside of a cluster it is an error, which the server counts. A lookup that
 -- fails counts as allowed, because only a server without clusters lacks this command.
 local known, may = pcall(redis.acl_check_cmd, 'CLUSTER', 'MYID')
 if known and not may then
@@ -64,8 +64,8 @@ if ARGV[1] ~= '' then
   try('pubsub|numsub', redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]))
   local sent, before = redis.pcall('PUBLISH', ARGV[1], 'echo'), #refused
   try('publish, or the channel ' .. ARGV[1], sent)
-  -- Some hosted servers run a script's PUBLISH as SPUBLISH, whose channel must be in the slot of the keys. Then
-  -- sharded channels are the way out.
+  -- Some hosted servers run a script's PUBLISH as SPUBLISH, whose channel must be in the slot of the keys. The client
+  -- can use sharded channels there.
   if #refused > before and type(redis.pcall('SPUBLISH', ARGV[2], 'echo')) == 'number' then
     refused[#refused + 1], refused[#refused + 2] = 'sharded', sent.err
   end

@@ -4,14 +4,14 @@
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session
 -- ARGV[2] field 'o:OWNER' of the same
 -- ARGV[3] token the smallest value that the counter must have
--- ARGV[4] life ms that the hash lives from now on, plus the time by which the counter is ahead of this server's clock
--- RETURNS 1 (the session's record is there, and the counter is large enough) or 0 (it is not, or reads beside others)
+-- ARGV[4] life ms that the hash must live from now on; the time by which the counter is ahead of the clock is added
+-- RETURNS 1 (the session's record is there, and the counter is large enough) or 0 (no record, or it reads with others)
 local nonce = string.match(ARGV[1], '^%S+')
 local record = redis.pcall('HMGET', KEYS[1], 'holder', ARGV[2], 'until', 'token', 's:' .. nonce, 'several')
 if record.err then
   return record
 end
--- As long as its record is there, nobody else has held since, so the clock does not matter.
+-- As long as its record is there, nobody else has held since, so whether its lease has ended does not matter.
 local alone = record[1] == ARGV[1]
 local several = record[5] and 'o:' .. (string.match(record[6] or '', '^%d+ w (.*)$') or '') == ARGV[2]
 if not alone and not several then

@@ -3,19 +3,19 @@
 -- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of what ends; without OWNER the owner does not matter
 -- ARGV[2] field 'o:OWNER' of the same
--- ARGV[3] until server ms up to which an unanswered copy of the request may still arrive and must be refused; 0 or 1:
---   there is none. Negative: its client has lost the hold, and a signal that it was given goes to another waiter
+-- ARGV[3] until server ms up to which an unanswered copy of the request may still arrive and must be refused; 0 or -1:
+--   there is none. Negative: the client has lost the hold, and a signal that it was given goes to another waiter
 -- ARGV[4] terms 'KEEP PREFIX': ms that the hash outlives the last holder; prefix of inboxes, completed by a client's ID
--- ARGV[5] keep once more, if leases are longer: else the hash would live on as long as they do; or if another follows
--- ARGV[6] undone if no call has had a hold of it, so the name does not rest afterwards; else ''
+-- ARGV[5] keep once more, if leases are longer: else the hash would live on as long as they do; or if ARGV[6] follows
+-- ARGV[6] undone if the name must not rest afterwards: no call had a hold of it, or its work does not count; else ''
 -- ARGV[7] served nonces of the same client that stood right behind it, and to which the client passed the lock
 --   without a command: they end with it
 -- RETURNS 2 (held, nobody waited); or was (2 held, 1 queued, 0 neither), now, more (1: ask again, the queue was too
 --   long for one call); or -5, now, 0 (the one-key form cannot answer)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd')
 
--- The usual case: it holds alone, nobody waits, and no copy of its request can arrive. As long as its record is there,
--- nobody else has held since, so the clock does not matter.
+-- The usual case: the session holds alone, nobody waits, and no copy of its request can arrive. As long as its record
+-- is there, nobody else has held since, so whether its lease has ended does not matter.
 local alone = fields[1] == ARGV[1] and ARGV[3] == '0'
 if alone and not fields[2] then
   redis.call('HDEL', KEYS[1], 'holder', 'until', ARGV[2])
@@ -32,9 +32,9 @@ local clock = redis.call('TIME')
 local keep, inbox = string.match(ARGV[4], '^(%d+) (.*)$')
 keep = tonumber(keep)
 
--- The second usual case: the first in the queue is anonymous, wants to write, lives and hears. And the second has been
--- told no later deadline than that of the first, so it need not be told again. Here the usual next holder is chosen.
--- All others are chosen in shared_settle.lua: in admit_queue, and branches in admit_branches.
+-- The second usual case: the first in the queue is anonymous, wants to write, lives and hears. The second was told no
+-- later deadline than the first's, so it need not be told again. The usual next holder is chosen here. All others are
+-- chosen in shared_settle.lua: in admit_queue, and branches in admit_branches.
 local queued = alone and KEYS[2] and tonumber(fields[2])
 local served, skip = {}, {}
 for nonce in string.gmatch(ARGV[7] or '', '%S+') do
@@ -103,7 +103,7 @@ if waiter then
   drop_gone(ended.nonce, read_waiter(waiter))
 end
 for _, nonce in ipairs(served) do
-  -- If the session had lost the lock before, one of those behind it may have been granted it.
+  -- If the session's lease had ended before, one of the served may have been granted the lock since.
   local later, entry = find(nonce, ended.client, ''), state.crowd and redis.call('HGET', KEYS[1], 'w:' .. nonce)
   if later then
     drop(later)
@@ -121,10 +121,10 @@ if until_ms > now then
   end
 end
 sweep_sessions()
--- Dead waiters on conditions would be in the way of the usual case.
+-- Dead waiters on conditions would keep crowd in the hash, and with it later calls from the usual case.
 sweep_conditions()
 if ended.owner == '' and KEYS[2] then
-  -- The client goes on where a heartbeat ran out of budget, so remove the dead behind the first as well.
+  -- A release without an owner is sent to go on where a script ran out of budget: remove the dead behind the first too.
   sweep()
 end
 return { was, now, finish(unsettled() or budget <= 0 or state.looks ~= '', until_ms - now) }

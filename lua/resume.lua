@@ -9,7 +9,7 @@
 -- ARGV[6] keep ms that the hash outlives the last deadline
 -- ARGV[7] prefix of inboxes, which a client's ID completes
 -- RETURNS as acquire: now, more (1: ask again, the queue was too long for one call), and 1 low high remaining wanted
---   (held; wanted as an acquire has it) or -4 0 0 0 '' (the ticket has no grant); or now, 0, -2 (late)
+--   (held; wanted as in acquire) or -4 0 0 0 '' (the ticket has no grant); or now, 0, -2 (late)
 -- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[7]
 local not_after, ttl, asks = tonumber(ARGV[4]), tonumber(ARGV[5]), read_identity(ARGV[2])

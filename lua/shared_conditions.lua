@@ -2,12 +2,12 @@
 -- queue, but no place. The waiters of a condition form a linked list, its chain, so that no step takes longer when
 -- many wait.
 
--- Returns the link_parts of a waiter, or nothing if it has none.
+-- Returns what link_parts reads in the i: field of a waiter, or nothing if there is no such field.
 local function stored_link(nonce)
   return link_parts(redis.call('HGET', KEYS[1], 'i:' .. nonce) or '')
 end
 
--- Makes two waiters neighbours in a condition's chain, and writes its new ends. '-' stands for nobody.
+-- Makes two waiters neighbours in a condition's chain. '-' stands for nobody: then the other is an end of the chain.
 local function join_links(before, after, condition)
   if before ~= '-' then
     local _, further = stored_link(before)
@@ -48,8 +48,8 @@ local function add_awaiting(waiter, condition)
   save_conds()
 end
 
--- Handles a heartbeat of a waiter on a condition, which would otherwise be queued as if it were signalled. Returns
--- false if it waits on none.
+-- Handles the heartbeat of a waiter on a condition, and extends its lease. Otherwise it would be queued like a
+-- signalled waiter. Returns false if the request waits on no condition.
 local function keep_awaiting(request)
   local before = request.waiter and read_waiter(request.waiter)
   if not before or before.place ~= 0 then -- with a place it is in the queue of the lock
@@ -63,13 +63,13 @@ local function keep_awaiting(request)
   return true
 end
 
--- Returns whether any live waiter waits, for the lock or on a condition.
+-- Returns whether there is any live waiter, in the queue or on a condition.
 local function waited_for()
   return redis.call('ZCOUNT', KEYS[2], '(' .. text(-apart), '(' .. text(-now))
     + redis.call('ZCOUNT', KEYS[2], '(' .. text(-far), '(' .. text(-(now + apart))) > 0
 end
 
--- Takes a waiter off its condition. No signal is meant for it any more.
+-- Takes a waiter off its condition, so that no signal reaches it any more.
 local function leave_condition(nonce)
   local place, before, after, condition = stored_link(nonce)
   if place == '0' then
@@ -79,7 +79,8 @@ local function leave_condition(nonce)
   forget_condition(nonce)
 end
 
--- Puts a waiter that has left its condition into the queue, with this place, or with 0 at the end.
+-- Puts a waiter that has left its condition into the queue, at the given place, or at the end if that is 0. If an
+-- ancestor of its owner holds, settle may let it in at once.
 local function enter_queue(waiter, place)
   waiter.place, waiter.told = place, 0
   insert_waiter(waiter, true)
@@ -89,8 +90,8 @@ local function enter_queue(waiter, place)
   end
 end
 
--- Removes a waiter that has gone, from the queue or from its condition. In the queue it may owe a signal: owe stands in
--- shared_sessions.lua, as a session may owe one too.
+-- Removes a waiter that has gone, from the queue or from its condition. A waiter in the queue may have been signalled.
+-- Then it owes the signal to another.
 local function drop_gone(nonce, waiter)
   if waiter.place == 0 then
     leave_condition(nonce)
@@ -101,8 +102,8 @@ local function drop_gone(nonce, waiter)
   end
 end
 
--- Moves the longest waiting live waiter of a condition to the queue, with this place. Returns whether there was one,
--- or nil if the budget ended before that was known.
+-- Moves the longest waiting live waiter of a condition to the queue, with the given place. Returns whether there was
+-- one, or nil if the budget ended before that was known.
 local function signal(condition, place)
   local ends = redis.call('HGET', KEYS[1], 'c:' .. condition)
   local nonce = ends and string.match(ends, '^%S+') or '-'
@@ -141,8 +142,8 @@ local function pass_signals()
   end
 end
 
--- Removes dead waiters whose queue has expired. The key of the queue lives for the keep time after the last of their
--- leases, but the hash lives as long as its holder renews. Nothing but a scan finds their fields then.
+-- Removes dead waiters after the queue's key has expired. That key lives for the keep time after the last of their
+-- leases, but the hash lives as long as its holder renews. Only a scan of the hash finds their fields then.
 local function sweep_expired()
   local cursor = '0'
   repeat
@@ -170,7 +171,7 @@ local function sweep_conditions()
   if not state.conds then
     return
   end
-  -- A session that holds and was signalled is counted in conds and is not in the queue.
+  -- conds also counts the session that holds alone, if it was signalled. That session is no member of the queue's key.
   local signalled = state.alone and redis.call('HGET', KEYS[1], 'i:' .. state.alone.nonce) and 1 or 0
   if state.conds.count > signalled and #redis.call('ZRANGE', KEYS[2], 0, 0) == 0 then
     return sweep_expired()

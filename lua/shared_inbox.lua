@@ -3,7 +3,7 @@
 local inbox_prefix
 
 -- Returns the inbox of a client, and whether that is a sharded channel. A client whose ID begins with 's.' has one
--- sharded channel for each hash tag, so that it is in the slot of the lock. Any other has one channel for all locks.
+-- sharded channel for each hash tag, in the same slot as the lock. Any other has one channel for all locks.
 local function channel(client)
   if string.sub(client, 1, 2) == 's.' then
     return inbox_prefix .. (string.match(KEYS[1], '{[^}]+}') or '') .. client, true
@@ -11,14 +11,14 @@ local function channel(client)
   return inbox_prefix .. client, false
 end
 
--- Sends a message to a client. If that is refused, the script goes on: the client's next heartbeat or renewal, and in
--- the end the lease, do what the message would have done.
+-- Sends a message to a client. If that is refused, the script goes on: the client finds out with its next heartbeat or
+-- renewal, or by the end of a lease.
 local function tell(client, message)
   local name, sharded = channel(client)
   return sharded and redis.pcall('SPUBLISH', name, message) or redis.pcall('PUBLISH', name, message)
 end
 
--- Tells a session that somebody waits for it to end. A ticket hears nothing.
+-- Tells a session that somebody waits for it to end. A ticket, whose client is '-', has no inbox.
 local function tell_wanted(client, nonce)
   if client ~= '-' then
     tell(client, 'wanted ' .. nonce)

@@ -1,10 +1,10 @@
--- The queue is one ZSET with two members for each waiter. The nonce is scored by the place in the queue (> 0). '-' and
--- the nonce, scored by minus its deadline (< 0), finds dead entries anywhere in the queue: each entry has a lease.
+-- The queue is one ZSET with two members for each waiter. Its nonce has the place in the queue as score (> 0). '-' and
+-- its nonce has minus the deadline (< 0), by which dead entries are found anywhere in the queue.
 
--- What was read of the front of the queue: nonces in order, and records by nonce.
+-- What was read of the queue: the nonces at its front, in order, and records by nonce.
 local front, records = {}, {}
 
--- Ends the script with an error reply if KEYS[2] is not a queue of ours.
+-- Ends the script with an error reply if KEYS[2] is not a sorted set.
 if KEYS[2] and state.crowd then
   front = redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)
 end
@@ -12,12 +12,12 @@ if front.err then
   return front
 end
 
--- Whether this is a node of a cluster, which does not know who is subscribed at other nodes; nil: not asked yet.
+-- Whether the server is a node of a cluster, which does not know who is subscribed at other nodes; nil: not asked yet.
 local cluster
 
--- Returns whether the client is subscribed nowhere, as far as this server sees. If the user may not ask, it is taken for
--- subscribed. So is every client in a cluster, also on sharded channels: while a slot migrates, its subscribers are
--- still at the old node.
+-- Returns whether nobody is subscribed to the client's inbox, as far as this server sees. If the user may not ask, the
+-- client counts as subscribed. In a cluster it always does, even with a sharded channel: while a slot migrates, its
+-- subscribers are still at the old node.
 local function hidden(client)
   local name, sharded = channel(client)
   local heard = sharded and redis.pcall('PUBSUB', 'SHARDNUMSUB', name) or redis.pcall('PUBSUB', 'NUMSUB', name)
@@ -28,7 +28,7 @@ local function hidden(client)
 end
 
 -- Sends a client its echo, which says whether this server sees its subscription. noted_until is set if the client has
--- heard "unseen" before: so it hears though it is not seen, and the server hides its subscribers. That is noted.
+-- received "echo unseen" before. That proves that the server hides subscribers, so unseen is set until then.
 local function echo_to(client, noted_until)
   local unseen = hidden(client)
   if unseen and noted_until then
@@ -37,8 +37,8 @@ local function echo_to(client, noted_until)
   tell(client, unseen and 'echo unseen' or 'echo seen')
 end
 
--- Takes an entry, with the space behind it, off a list. A list is one text. It may be long, so it is searched and never
--- split. It is deleted with its last entry.
+-- Takes an entry, with the space behind it, off a list, which is one text in a field. A long text is searched, not
+-- split. The field is deleted with its last entry.
 local function drop_from(field, entry)
   local list = redis.call('HGET', KEYS[1], field) or ''
   charge(list)
@@ -50,12 +50,12 @@ local function drop_from(field, entry)
   end
 end
 
--- Returns a waiter's entry in the lists of its ancestors. Through them it is found when an ancestor holds.
+-- Returns a waiter's entry in the lists of its owner's ancestors, by which it is found when an ancestor holds.
 local function branch_entry(waiter)
   return text(waiter.place) .. '.' .. waiter.nonce .. ' '
 end
 
--- Puts a waiter into the lists of its ancestors, before the entries with a larger place.
+-- Puts a waiter into the lists of its owner's ancestors, before the entries with a larger place.
 local function add_branch(waiter)
   local names, entry = lineage(waiter.owner), branch_entry(waiter)
   for i = 2, #names do
@@ -74,7 +74,7 @@ local function add_branch(waiter)
   end
 end
 
--- Counts the queue. The hash may have been lost while the queue was not: then it has waiters that were never counted.
+-- Counts the queue again. If the hash was lost and the queue was not, the queue has waiters that were never counted.
 local function recount()
   state.queued = math.max(state.queued, redis.call('ZCOUNT', KEYS[2], '(0', '+inf'))
 end
@@ -113,12 +113,12 @@ end
 -- who still waits behind them.
 local granted = {}
 
--- At most so many holders get a message. The others hear with their next renewal.
+-- How many holders get a message at most. The others hear with their next renewal.
 local most_wanted = 128
 
--- Tells each holder that a waiter has come, if no other waits for its end: the one who waits is the new one, which is
--- counted already. A holder's own branches do not wait for it. Later holders hear that with their grant. Each holder
--- costs a step of the budget.
+-- Tells holders that a waiter has come, but only those for which nobody else waits: wanting counts the new one alone. A
+-- holder's own branches do not wait for it. Later holders hear of it with their grant. Each holder costs a step of the
+-- budget.
 local function tell_holders(waiter)
   if state.queued > 1 and not state.branches then
     return
@@ -135,12 +135,12 @@ local function tell_holders(waiter)
   end
 end
 
--- Puts a waiter into the queue, under a new place if its place is 0. known means that the hash has its record. Without
--- it, a waiter that has a place shows that the hash may have been lost, so the queue is counted.
+-- Puts a waiter into the queue, under a new place if its place is 0. known means that the hash has its record. If a
+-- waiter with a place has none, the hash may have been lost, so the queue is counted again.
 local function insert_waiter(waiter, known)
   local nonce, new = waiter.nonce, waiter.place == 0
   if new then
-    -- Places keep the order of arrival, also if the server's clock has stepped back.
+    -- Places keep the order of arrival, even if the server's clock has stepped back.
     local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
     waiter.place = math.max(micros, tonumber(last[2] or 0) + 1)
   end
@@ -168,7 +168,7 @@ local function insert_waiter(waiter, known)
   end
 end
 
--- Returns the nonce and the record of the first waiter. The record is false if the hash has none.
+-- Returns the nonce and the record of the first waiter, if any. The record is false if the hash has none.
 local function head()
   if not front[1] then
     front = redis.call('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2)

@@ -1,3 +1,3 @@
--- What most scripts read first. Those with a usual case of their own, and awaiting, read by themselves.
+-- What most scripts read first. Scripts with a short way for the usual case, and awaiting, do without this part.
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')

@@ -1,57 +1,55 @@
--- The records of a lock, and what reads and writes them. The usual cases of acquire, release, usual, hold and raise
--- have short ways of their own.
+-- The records of a lock in Redis, and the functions that read and write them. acquire, release, usual, hold and raise
+-- also have short ways of their own, which take records apart without these functions.
 --
 -- A request is two texts, from the queue to its last unlock. Its client makes them; scripts compare and copy them:
 --   identity  'NONCE CLIENT o:OWNER', or 'NONCE CLIENT WEIGHT/PERMITS o:OWNER' if it asks a semaphore of PERMITS for
 --             WEIGHT of them. An owner that begins with '~' is anonymous: nobody re-enters its hold
---   counts    'OP WRITES READS TTL BLOCK': number of the statement, holds by mode, ms, number of tokens. If the name
---             must rest after the hold, the TTL of a request is followed by '+MS', for MS from the grant, or '%MS',
---             until the next multiple of MS
+--   counts    'OP WRITES READS TTL BLOCK': the latest op, holds for writing, holds for reading, lease in ms, number of
+--             tokens. If the name must rest, '+MS' or '%MS' follows the TTL of a request: it rests for MS from the
+--             grant, or until the next multiple of MS
 -- The hash has these fields. A lock that one session holds and nobody waits for has only kind, token, holder, o:OWNER
--- and perhaps until. A free one has only kind and token, which expire:
+-- and perhaps until. A free one has only kind and token, until the hash expires:
 --   kind, token  the lock's kind with its layout, as in 'plain.1'; the largest token issued
 --   holder       the identity of the session that holds alone
 --   o:OWNER      its counts; it has the last BLOCK tokens up to token
 --   until        its deadline; without the field it is TTL after token, which is the time of its grant
---   crowd        'QUEUED', how many wait; and ' +' if a field below is in use, except w: and v:. Without the field
---                nobody waits, and what is left of the fields below does not count
---   w:NONCE      a waiter: 'DEADLINE TOLD PLACE COUNTS IDENTITY'; TOLD is when the lock ends, as far as its client
---                knows. PLACE 0: it waits on a condition, since TOLD
+--   crowd        'QUEUED', how many wait; followed by ' +' if any field below exists, except w: and v:. Without crowd
+--                nobody waits, and leftovers of the fields below are ignored
+--   w:NONCE      a waiter: 'DEADLINE TOLD PLACE COUNTS IDENTITY'; TOLD is when the lock ends, as its client was told.
+--                PLACE 0: it waits on a condition, and TOLD is since when
 --   v:OWNER      the nonces that a named owner has in the queue, each followed by a space
---   several      several sessions hold: 'SINCE w OWNER' if the owner excludes others, 'SINCE r', or 'SINCE r USED' if
---                they use permits. A grant whose first token is below SINCE is over, and USED leaves it out
+--   several      several sessions hold: 'SINCE w OWNER' if that owner excludes others, 'SINCE r', or 'SINCE r USED' if
+--                they use permits. A grant whose first token is below SINCE is over, and not counted in USED
 --   s:NONCE      one of several sessions: 'LOW OP WRITES READS DEADLINE IDENTITY'; LOW is the first token of its grant
---   g:OWNER      the grant of one of several owners: 'LOW HIGH SESSIONS WRITING UNTIL': its tokens, how many sessions
---                it has, how many of them write, their latest deadline; followed by ' WEIGHT' if it uses permits
---   b:OWNER      what an owner has of a grant that branches have entered: 'LOW PARENT SESSIONS WRITING BELOW WRITERS':
+--   g:OWNER      an owner's grant while several sessions hold: 'LOW HIGH SESSIONS WRITING UNTIL': its tokens, how many
+--                sessions it has, how many of them write, their latest deadline; then ' WEIGHT' if it uses permits
+--   b:OWNER      an owner's part of a grant that branches have entered: 'LOW PARENT SESSIONS WRITING BELOW WRITERS':
 --                the grant's first token; the length of the name of the ancestor through whose hold it entered (0: it
 --                began the grant); its sessions, and how many of them write; the sessions that entered through its
 --                hold, and how many of them write. SESSIONS and WRITING of g: count all of these
---   nests        there is a b: field: '1', or '2' while those who entered through an ended hold are still to be told
+--   nests        there is a b: field: '1', or '2' while sessions must be told that the hold they entered has ended
 --   u:ANCESTOR   'PLACE.NONCE' of the waiters whose owner descends from it, in order, each followed by a space
---   branches     there is a u: field: '1', and the owners at whose holds more branches may be let in, each behind the byte 255
---   rests        'UNTIL NONCE OP': after the grant of NONCE, by its request OP, nobody can take the name until then.
---                NONCE is '-' once another call has joined the grant
---   looks        nonces of an owner that holds now, which must still be told to ask again
+--   branches     there is a u: field: '1', then owners whose branches may be let in now, each after the byte 255
+--   rests        'UNTIL NONCE OP': nobody can take the name until then, after a grant of NONCE by its request OP.
+--                NONCE is '-' once another call has joined that grant
+--   looks        nonces in the queue whose owner holds now: they must still be told to ask again
 --   c:CONDITION  'FIRST LAST': the nonces that have waited on it longest and shortest
 --   i:NONCE      it waits on a condition, or was signalled and has not released since: 'PLACE BEFORE AFTER CONDITION':
 --                the place that the signal gave it, or 0 and its neighbours in the chain ('-' for none)
---   conds        'COUNT NONCE NUMBER OWED': how many i: fields there are; who has signalled last ('-' for nobody), and
---                with which statement; nonces that have gone with a signal which others must get, each followed by
---                a space
+--   conds        'COUNT NONCE NUMBER OWED': number of i: fields; the nonce that signalled last ('-' for none), and that
+--                signal's number; nonces that have gone with a signal which others must get, each followed by a space
 --   e:NONCE      an ended nonce, which must not be granted: until when a copy of its request may arrive
 --   ended        'FIRST NEXT DUE': the numbers of the ended nonces, and when the first may be forgotten
 --   n:NUMBER     an ended nonce
--- One more field is removed together with crowd, but crowd does not announce it:
---   unseen       until when PUBSUB does not tell who is subscribed, because a waiter that hears was not seen
--- Users' strings stand behind a prefix or at the end of a record, never elsewhere.
---
--- The layout of all this and of the messages has a number, which lua.go has as well. In every layout
--- kind ends in it, and a hash that has neither holder nor crowd is that of a lock nobody holds or waits for.
+-- One more field is removed together with crowd, but adds no ' +' to it:
+--   unseen       until when PUBSUB is not believed, because it did not show a client that hears
+-- Users' strings stand behind a prefix or at the end of a record, so that they are never taken for anything else.
+-- The layout of all this and of the messages has a number, which lua.go has as well. In every layout kind ends in it.
+-- And in every layout nobody holds or waits for a lock whose hash has neither holder nor crowd.
 local layout = '.1'
 local fair = 'fair' .. layout
 
--- Returns the error reply for a lock that is in use in another layout, whose records mean something else.
+-- Returns an error reply if the lock is in use in another layout, whose records mean something else; otherwise nil.
 local function other_layout(fields)
   if fields[4] and (fields[1] or fields[2]) and string.sub(fields[4], -#layout) ~= layout then
     return { err = 'LAYOUT ' .. fields[4] }
@@ -63,7 +61,7 @@ local function identity_parts(identity)
   return nonce, client, owner, weight, permits
 end
 
--- Returns nothing for counts with a rest: the usual case has none.
+-- Returns nothing for counts with a rest. The short ways of the usual cases do not know rests.
 local function counts_parts(counts)
   return string.match(counts, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
 end
@@ -113,7 +111,7 @@ local function lineage(owner)
   return names
 end
 
--- Returns the deadline of a session that holds alone. until_ms and token are fields of the hash.
+-- Returns the deadline of a session that holds alone. until_ms (false if missing) and token are fields of the hash.
 local function deadline_alone(until_ms, token, ttl)
   return tonumber(until_ms) or math.floor(token / 1000) + ttl
 end
@@ -196,7 +194,7 @@ local function write_grant(grant)
     .. (grant.weight > 0 and ' ' .. grant.weight or '')
 end
 
--- A part is the content of a field b:OWNER.
+-- Reads a field b:OWNER, an owner's part of a grant that branches have entered.
 local function read_part(packed, owner)
   local low, parent, sessions, writing, below, writers = string.match(packed, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
   return {

@@ -1,13 +1,12 @@
--- A run is a row of waiters at the front of a fair lock's queue that belong to one client, are anonymous and write. The
--- grant of several tokens names the run behind it. The client passes the lock on to the run, in this order and without
--- a command, and names those it served in the release. Until then they stay in the queue, so they lose nothing if
--- the client dies.
+-- A run is the waiters at the front of a fair lock's queue, one behind another, that belong to one client, are
+-- anonymous and write. A grant of several tokens names the run behind it. Its client passes the lock on to the run in
+-- that order, without a command. The release names those that have had the lock. Until then they stay in the queue: if
+-- the client stops passing the lock on, Redis grants it to the next.
 
--- The most waiters in a run.
 local longest_run = 15
 
 -- Returns the nonces of the client's run, each after a space, or ''. packed is the record of the first waiter in the
--- queue, which may be another client's. A waiter after whose hold the name must rest ends the run.
+-- queue, which may be another client's. The run ends before a waiter after whose hold the name must rest.
 local function run_of(client, packed)
   local run, entries = '', { packed }
   for i = 1, longest_run do

@@ -1,14 +1,14 @@
 -- The sessions that hold. Usually it is one, alone. If there are several, each is a member of the queue's ZSET: 'r' and
--- the nonce, scored by minus (deadline + far). So they come before everything that waits, the longest lease first, and
--- a step on one of them costs the same among ten as among ten thousand.
+-- the nonce, with the score -(deadline + far). So sessions come before all that waits, the longest lease first. A step
+-- on one of them costs the same among ten as among ten thousand.
 
 local far = 100000000000000
 
--- A waiter on a condition is a member too: 'c' and the nonce, scored by minus (deadline + apart). That is between the
--- sessions and the entries of the queue.
+-- A waiter on a condition is a member too: 'c' and the nonce, with the score -(deadline + apart). That is between the
+-- sessions and the queue's entries.
 local apart = 50000000000000
 
--- Returns the member and the deadline of the longest lease among several sessions, if that lease runs.
+-- Returns the member and the deadline of the longest lease among several sessions, if it has not ended.
 local function longest()
   local first = state.several and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES') or {}
   local deadline = first[2] and -tonumber(first[2]) - far or 0
@@ -17,13 +17,13 @@ local function longest()
   end
 end
 
--- Returns the owner that excludes all others, or nil.
+-- Returns the owner that writes, which excludes all others, or nil.
 local function writer()
   local alone = state.alone
   return alone and alone.writes > 0 and alone.owner or state.exclusive
 end
 
--- Returns the instant until which somebody holds, or nil.
+-- Returns the latest deadline of those who hold, or nil if nobody does.
 local function leased()
   local alone = state.alone
   if alone and alone.deadline > now then
@@ -42,9 +42,9 @@ local function blocked()
   return deadline
 end
 
--- The grant of a request begins. If the name must rest after it, that is written down now, so that the name rests
--- however the grant ends, even if its client dies. Else what an earlier grant wrote is forgotten. It has stayed until
--- now, also if that rest is over: the clock may step back.
+-- Called when the grant of a request begins. If the name must rest after it, stores that now: the name then rests
+-- however the grant ends, even if its client dies. Otherwise forgets the rest of an earlier grant. That was kept even
+-- when it was over, because the clock may step back.
 local function rest_after(request)
   if request.rest then
     local since = request.even and now - now % request.rest or now
@@ -66,7 +66,7 @@ local function shortest()
   return last and -tonumber(last[2]) - far or nil
 end
 
--- Returns how many permits of a semaphore are taken. Permits of dead holders count until those are forgotten, unless
+-- Returns how many permits of a semaphore are taken. Permits of dead holders count until those are dropped, unless
 -- nobody else holds.
 local function used()
   return leased() and (state.alone and state.alone.weight or state.used) or 0
@@ -77,7 +77,7 @@ local function stored_grant(owner)
   return packed and read_grant(packed, owner)
 end
 
--- Returns the grant whose first token is low: the owner's own, or that of the ancestor through whose hold it entered.
+-- Returns the grant whose first token is low. It stands under the owner, or under the ancestor that began it.
 local function grant_at(owner, low)
   for _, name in ipairs(state.nests and lineage(owner) or { owner }) do
     local grant = stored_grant(name)
@@ -87,27 +87,27 @@ local function grant_at(owner, low)
   end
 end
 
--- Returns the grant unless it is over, else nil. A grant is over once all its leases have ended, or if its first token
--- is below state.since: its deadline may be that of a session that was released. Nobody may join a grant that is over,
--- because later grants have larger tokens.
+-- Returns the grant unless it is over, else nil. It is over once all its leases have ended, or if its first token is
+-- below state.since: its deadline may be that of a released session. Nobody may join such a grant, because later grants
+-- have larger tokens.
 local function unless_over(grant)
   return grant and grant.deadline > now and grant.low >= state.since and grant or nil
 end
 
--- Returns the grant of one of several owners, unless it is over.
+-- Returns the grant that stands under an owner while several sessions hold, unless it is over.
 local function shared_grant(owner)
   return unless_over(stored_grant(owner))
 end
 
--- Returns whether a request without a session is a late copy of one whose hold was handed over: an anonymous owner has
--- one nonce at a time, and now holds by that of a ticket, or of the session that has resumed it.
+-- Returns whether a request without a session is a late copy of one whose hold was handed over. An anonymous owner has
+-- one nonce at a time: if it holds, it does so by a ticket's nonce, or that of the session that resumed it.
 local function handed_over(request)
   local alone = state.alone
   return not request.named and (alone and alone.owner == request.owner and alone.deadline > now or shared_grant(request.owner))
 end
 
--- Returns what an owner has of the grant with this first token, then what the ancestor has through whose hold it
--- entered, and so on up to the owner that began the grant. The list is empty if no branch has entered the grant.
+-- Returns an owner's part of the grant with this first token, then that of the ancestor through whose hold it entered,
+-- and so on. The list ends with the owner that began the grant. It is empty if no branch has entered the grant.
 local function parts_of(owner, low)
   local parts, kept = {}, {}
   for _, name in ipairs(state.nests and lineage(owner) or {}) do
@@ -123,7 +123,7 @@ local function parts_of(owner, low)
   return parts
 end
 
--- Returns whether the hold through which a session entered has ended, or writes no more though the session does.
+-- Returns whether any hold through which a session entered has ended, or writes no more though the session does.
 local function is_orphan(s)
   local parts = parts_of(s.owner, s.low)
   for i = 2, #parts do
@@ -134,8 +134,8 @@ local function is_orphan(s)
   return #parts > 0 and parts[#parts].parent > 0
 end
 
--- Returns what an owner holds, else its nearest ancestor that holds, or nil. below: the sessions that entered through
--- that hold; writers: those that write. Nobody enters an anonymous owner's hold: its process passes that on to calls.
+-- Returns the hold of an owner, else that of its nearest ancestor that holds, or nil. below counts the sessions that
+-- entered through it, writers those that write. Nobody enters an anonymous owner's hold: its calls pass it on.
 local function nearest_hold(owner)
   local alone = state.alone
   for _, name in ipairs((alone or state.several) and lineage(owner) or {}) do
@@ -146,6 +146,7 @@ local function nearest_hold(owner)
       local part = packed and read_part(packed, name)
       if part and (not grant or part.low == grant.low) then
         grant = part.sessions > 0 and unless_over(grant_at(name, part.low))
+        -- If the hold that this owner entered only reads now, its write holds are over, but its read holds last.
         local s = { owner = name, low = part.low, writes = part.writing }
         local mode = grant and s.writes > 0 and not is_orphan(s) and 'w'
         s.writes = 0 -- what writes may have ended because the ancestor only reads, and what reads goes on
@@ -159,8 +160,8 @@ local function nearest_hold(owner)
   end
 end
 
--- Returns the session with this nonce, even if its lease has ended. One of several is found only while the grant that
--- it was part of lasts. The owner '' stands for any.
+-- Returns the session with this nonce, even if its lease has ended. One of several is found only while its grant lasts.
+-- The owner '' stands for any.
 local function find(nonce, client, owner)
   local s = state.alone
   if not s and state.several then
@@ -174,8 +175,8 @@ local function find(nonce, client, owner)
   return s and s.nonce == nonce and s.client == client and (owner == '' or s.owner == owner) and s or nil
 end
 
--- Returns the session with this nonce if it holds. A session that entered through a hold which has ended does not, but
--- it stays in the way of others until its client has heard of that or its lease has ended.
+-- Returns the session with this nonce if it holds. A session that entered through a hold which has ended does not hold.
+-- It stays in the way of others until its client has heard of that, or its lease has ended.
 local function find_live(nonce, client, owner)
   local s = find(nonce, client, owner)
   return s and s.deadline > now and not s.orphan and s
@@ -188,7 +189,7 @@ local function wanting(owner)
   return math.max(state.queued - select(2, string.gsub(below, ' ', '')), 0)
 end
 
--- Returns the nonce of the client's own session that is in the way, or ''. A client that does not know it releases it.
+-- Returns the nonce of the client's own session that is in the way, or ''. The client releases it if it is unknown.
 local function ghost(client)
   local session = state.alone
   if state.exclusive and not session then
@@ -199,9 +200,9 @@ local function ghost(client)
   return session and session.client == client and session.nonce or ''
 end
 
--- Adds members with one deadline to the queue's key, which lives for the keep time after that. GT: its expiry never
--- moves earlier. ZADD comes first: if the key is not ours, it is refused, and the expiry of another's key stays as it is.
--- touch has shown already that an expiry may be set.
+-- Adds members with one deadline to the queue's key, which must live for the keep time after that. GT: its expiry never
+-- moves earlier. ZADD comes first: if the key is not ours, it is refused, and another's key keeps its expiry. touch has
+-- shown already that an expiry may be set.
 local function add_to_queue(deadline, ...)
   local lease = deadline - now + state.keep
   local added = redis.call('ZADD', KEYS[2], ...)
@@ -211,14 +212,14 @@ local function add_to_queue(deadline, ...)
   return added
 end
 
--- Writes down that several sessions hold. The owner excludes all others; with nil nobody does.
+-- Stores that several sessions hold, and which owner excludes all others (nil: none).
 local function exclude(owner)
   state.exclusive, state.several = owner, write_several(state.since, owner, state.used)
   redis.call('HSET', KEYS[1], 'several', state.several)
 end
 
--- Counts the permits of a grant that begins, and of one that ends. Either may be nil. A grant that is older than since
--- is over, and its permits are not counted any more.
+-- Adds the permits of a grant that begins to those in use, and takes off those of one that ends. Either may be nil. A
+-- grant older than since is over: its permits are not among those in use any more.
 local function weigh(begins, ends)
   local more = begins and begins.weight or 0
   local less = ends and ends.low >= state.since and ends.weight or 0
@@ -228,14 +229,14 @@ local function weigh(begins, ends)
   end
 end
 
--- Writes down that the owner excludes nobody any more, if none of its sessions writes.
+-- Stores that the owner excludes nobody any more, if none of its sessions writes.
 local function end_exclusion(owner, grant)
   if state.exclusive == owner and grant.writing == 0 then
     exclude(nil)
   end
 end
 
--- Once the last of several sessions has gone, the lock is free, and the next session can hold alone.
+-- Ends the state of several sessions once the last of them has gone. The next session can hold alone.
 local function settle_several()
   local first = state.several and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES') or {}
   if state.several and (not first[2] or tonumber(first[2]) >= -far) then
@@ -244,9 +245,9 @@ local function settle_several()
   end
 end
 
--- Adds sessions and writing, each 1, 0 or -1, to the counts of an owner and of the holds through which it entered, if
--- branches have entered the grant. Notes in ousts whether sessions must be told that the hold through which they
--- entered has ended, and in stirred where waiting branches may be let in.
+-- Adds sessions and writing, each 1, 0 or -1, to an owner's part of a grant, and to the parts through which it entered.
+-- Does nothing if no branch has entered the grant. Notes in state.ousts that sessions must be told that the hold they
+-- entered has ended, and in state.stirred whose waiting branches may be let in.
 local function count(owner, low, sessions, writing)
   local parts = parts_of(owner, low)
   for _, name in ipairs(parts[1] and state.branches and lineage(owner) or {}) do
@@ -267,7 +268,7 @@ local function count(owner, low, sessions, writing)
   end
 end
 
--- Writes down what settle has to do for branches: if this script does not do it, the next one that settles does.
+-- Stores what settle must do for branches. If this script does not settle, the next one that does goes on from there.
 local function note_branches()
   local nests = state.nests and (state.ousts and '2' or '1')
   if nests and nests ~= state.nests then
@@ -289,7 +290,7 @@ local function note_branches()
   end
 end
 
--- Writes the b: fields for a session, s, that is about to enter a grant through the hold of an ancestor, by.
+-- Writes the b: fields that are missing when session s enters a grant through the hold of the ancestor by.
 local function nest(s, by, grant)
   if not parts_of(by, s.low)[1] then
     redis.call('HSET', KEYS[1], 'b:' .. by, write_part({ low = s.low, parent = 0, sessions = grant.sessions, writing = grant.writing, below = 0, writers = 0 }))
@@ -300,7 +301,7 @@ local function nest(s, by, grant)
   end
 end
 
--- Writes one of several sessions and its grant. begins: the session is new, and the grant must count it.
+-- Writes one of several sessions and its grant. begins: the session is new, so the grant must count it.
 local function save(s, grant, begins)
   add_to_queue(s.deadline, text(-(s.deadline + far)), 'r' .. s.nonce)
   if begins then
@@ -331,11 +332,11 @@ local function change(s, op, writes, reads, deadline)
   save(s, grant)
 end
 
--- The session that held alone becomes one of several.
+-- Turns the session that holds alone into one of several.
 local function spread()
   local s = state.alone
-  -- Every older grant is over. If the queue's key expired before the hash, grants of the dead are still here: since
-  -- says that their owners do not hold.
+  -- Every older grant is over. If the queue's key expired before the hash, records of dead owners are still here. since
+  -- says that they do not hold.
   state.since = math.max(state.since, s.low)
   local grant = { owner = s.owner, low = s.low, high = s.high, sessions = 0, writing = s.writes > 0 and 1 or 0, deadline = 0, weight = s.weight }
   save(s, grant, true)
@@ -345,8 +346,8 @@ local function spread()
   state.alone = nil
 end
 
--- Stores a session that begins: the only way to hold except the usual cases and move. entered is what it joins, or
--- through which it enters, and has its tokens. With nil its grant begins, with the next tokens.
+-- Stores a new session. Only the usual cases and move make a holder in other ways. entered is the hold that the session
+-- joins, or through which it enters: the session gets its tokens. With nil a new grant begins, with the next tokens.
 local function put(s, entered)
   if entered then
     s.low, s.high = entered.low, entered.high
@@ -375,7 +376,7 @@ local function put(s, entered)
   local grant = unless_over(before)
   if not grant then
     if over then
-      -- What is left of the others is dead, and nobody may join it.
+      -- All the others are dead, and nobody may join their grants.
       state.since, state.used = math.max(state.since, s.low), 0
       exclude(nil)
     end
@@ -403,8 +404,8 @@ local function save_conds()
   end
 end
 
--- A nonce that waited or held has gone. If it was signalled, it owes the signal to the next waiter of that condition,
--- and settle passes it on.
+-- Called when a nonce that waited or held has gone. If it was signalled, it owes the signal to the next waiter of that
+-- condition, and settle passes it on.
 local function owe(nonce)
   if state.conds and redis.call('HGET', KEYS[1], 'i:' .. nonce) then
     state.conds.owed = state.conds.owed .. nonce .. ' '
@@ -412,7 +413,7 @@ local function owe(nonce)
   end
 end
 
--- A nonce owes no signal any more: it was passed on, or its receiver has come back.
+-- Notes that a nonce owes no signal any more: its signal was passed on, or the nonce has come back.
 local function clear_owed(nonce)
   local from, to = string.find(state.conds.owed, nonce .. ' ', 1, true)
   if from then
@@ -420,8 +421,8 @@ local function clear_owed(nonce)
   end
 end
 
--- Forgets that a nonce waits on a condition or was signalled. The note stays after its grant, until the release, so
--- that the signal of a holder that loses the lock is not lost.
+-- Forgets that a nonce waits on a condition or was signalled. A signalled nonce is remembered after its grant, until
+-- the release: if it loses the lock, its signal goes to another.
 local function forget_condition(nonce)
   if state.conds and redis.call('HDEL', KEYS[1], 'i:' .. nonce) == 1 then
     state.conds.count = state.conds.count - 1
@@ -430,8 +431,8 @@ local function forget_condition(nonce)
   end
 end
 
--- Returns whether settle has something to do for branches: a hold at which some wait has changed (stirred), or a hold
--- through which some entered has ended (ousts). That can be even while somebody excludes others.
+-- Returns whether settle has something to do for branches. The hold that some wait to enter may have changed (stirred),
+-- or a hold that some have entered may have ended (ousts). Both can happen while a writer holds.
 local function branches_changed()
   return next(state.stirred) or state.ousts
 end
@@ -441,7 +442,7 @@ local function unsettled()
   return state.queued > 0 or state.conds and state.conds.owed ~= '' or branches_changed()
 end
 
--- Forgets the latest signal of a session that ends: copies are refused now, and otherwise conds would stay for ever.
+-- Forgets the last signal of a session that ends: its copies are refused anyway, and conds would stay for ever.
 local function forget_signaller(nonce)
   if state.conds and state.conds.signaller == nonce then
     state.conds.signaller, state.conds.number = '-', 0
@@ -467,8 +468,8 @@ local function move(s, identity, op, deadline)
 end
 
 -- Removes a session, even one past its deadline. Its grant ends with its last session, and excludes nobody once none of
--- them writes. If the session was signalled, it owes the signal to another waiter, unless forget_condition was called
--- before. Grants the lock to nobody: settle does that.
+-- its sessions writes. If the session was signalled, it owes the signal to another waiter, unless forget_condition was
+-- called before. The lock is granted to nobody here: settle does that.
 local function drop(s)
   owe(s.nonce)
   forget_signaller(s.nonce)
@@ -495,7 +496,7 @@ local function drop(s)
   end_exclusion(grant.owner, grant)
 end
 
--- Forgets sessions that are past their deadline, as many as the budget allows.
+-- Drops sessions that are past their deadline, as many as the budget allows.
 local function sweep_sessions()
   if not state.several or not KEYS[2] then
     return
@@ -511,7 +512,7 @@ local function sweep_sessions()
     end
   end
   if state.exclusive and not longest() then
-    -- All its sessions are past their deadline. So the grant ends now, even if the budget left some of them.
+    -- All sessions of that owner are past their deadline. So its grant ends now, even if the budget left some of them.
     redis.call('HDEL', KEYS[1], 'g:' .. state.exclusive)
     exclude(nil)
   end

@@ -1,25 +1,26 @@
 -- Each script that may change who holds ends with settle: it grants the lock to all who can hold it now. Its work is
--- bounded. If something is left, the reply says so and the client asks again.
+-- limited by budget and admit. If something is left, the reply says so and the client asks again.
 
 -- How many readers, or users of a semaphore, one script lets in at most.
 local admit = 256
 
--- Returns what nearest_hold finds for a branch. For any other owner, which has no ancestors, nil or false.
+-- Returns what nearest_hold finds for a branch. For other owners, which have no ancestors, returns nil or false.
 local function above(request)
   return request.named and string.find(request.owner, '~.', 1, true) and nearest_hold(request.owner)
 end
 
--- Returns whether something of an earlier hold of an owner is still in the way: a session that has ended, or one that had
--- entered through it. Until that is gone, the owner can begin nothing: it would be in two grants, with one record b:.
+-- Returns whether an earlier grant still counts an owner that does not hold by it any more. Either sessions are left
+-- that entered through the owner's ended hold, or the owner itself entered through a hold that has ended. Until they
+-- are gone the owner must not begin another hold: it has only one record b:, and would be in two grants.
 local function remains(owner)
   local packed = state.nests and redis.call('HGET', KEYS[1], 'b:' .. owner)
   local part = packed and read_part(packed, owner)
   return part and unless_over(grant_at(owner, part.low)) and (part.sessions == 0 or is_orphan({ owner = owner, low = part.low, writes = 0 }))
 end
 
--- Returns whether a request may hold beside those who hold now. Only usual cases, re-entries and move do not ask that.
--- A branch may if everybody who holds is its ancestor, or reads as it does; so may an owner that holds. A holder that is
--- no ancestor must have entered through the nearest ancestor that holds, so it is enough to look at who has entered there.
+-- Returns whether a request may hold beside those who hold now. Only usual cases, re-entries and move do not ask this.
+-- A branch may hold if every holder is its ancestor, or reads as the branch does; so may an owner that holds already.
+-- Any other holder must have entered through the nearest ancestor's hold, so it is enough to look there.
 local function fits(request)
   if request.named and remains(request.owner) then
     return false
@@ -36,16 +37,16 @@ local function fits(request)
   return not in_the_way()
 end
 
--- Returns the next instant at which a lease ends so that the request may fit, or nil. For a semaphore or a branch it is
--- the end of the first lease, though that may not be enough.
+-- Returns the earliest time at which the request may fit because a lease or a rest ends, or nil if nothing is in its
+-- way. For a semaphore or a branch it is the end of the first lease, though that may not be enough.
 local function opens(request)
   return (request.mode == 's' or above(request)) and shortest() or blocked()
 end
 
--- Requests that this script answers, by nonce: true, or the waiter once it is granted. No message tells of that grant.
+-- Requests that this script answers, by nonce: true, or the waiter once granted. The reply, not a message, says so.
 local asking = {}
 
--- Tells as many requests as the budget allows that their owner holds now.
+-- Tells waiters whose owner holds now (state.looks) to ask again. The budget may leave some to the next script.
 local function look_again()
   local from = 1
   for nonce, after in string.gmatch(state.looks, '(%S+) ()') do
@@ -67,15 +68,15 @@ local function look_again()
   end
 end
 
--- Grants the lock to a waiter, for the rest of its entry's lease. If the waiter is frozen or gone, it costs no more
--- than that lease. The message is the grant; its op names the request at whose sending the lease began. If nobody is
--- subscribed, the entry is removed instead. The client keeps its place, and asks again if it hears after all, as over
--- a replica.
+-- Grants the lock to a waiter, for the rest of its entry's lease. If the waiter is frozen or gone, it blocks the lock
+-- for no longer than that. The message is the grant; its op names the request from whose sending the client counts the
+-- lease. If nobody is subscribed, the entry is removed instead, and the client is told to ask again. A client that
+-- hears after all, for example over a replica, then does so under its old place.
 local function grant_waiter(nonce, waiter)
   drop_waiter(nonce, waiter)
-  -- Whether the client hears is asked before a grant is sent, and not taken from the count that PUBLISH returns: a
-  -- subscriber at another node or a replica is not counted but hears, so a grant that was sent must be stored. While it
-  -- is noted that the server hides subscribers, every client counts as hearing.
+  -- Ask whether the client hears before the grant is sent. The count that PUBLISH returns comes too late: a subscriber
+  -- at another node or a replica is not counted but hears, so a grant that was sent must be stored. While it is noted
+  -- that the server hides subscribers, every client counts as hearing.
   if not asking[nonce] and hidden(waiter.client) and tonumber(redis.call('HGET', KEYS[1], 'unseen') or 0) <= now then
     owe(nonce)
     tell(waiter.client, 'look ' .. nonce)
@@ -95,15 +96,15 @@ local function grant_waiter(nonce, waiter)
   local begins = waiter.named and not (grant and grant.owner == waiter.owner)
   local others = begins and redis.call('HGET', KEYS[1], 'v:' .. waiter.owner)
   if others then
-    -- Its owner's other requests in the queue can now re-enter, so they are told to ask again: otherwise the owner would
-    -- wait for itself. Later requests of the owner join at once.
+    -- The owner's other requests in the queue can re-enter now, so they must be told to ask again: otherwise the owner
+    -- would wait for itself. Later requests of the owner join at once.
     state.looks = state.looks .. others
     redis.call('HSET', KEYS[1], 'looks', state.looks)
   end
 end
 
--- Lets in the branches that wait to enter through an owner's hold, in order, but not those that wait to enter through one
--- further down. Returns whether one waits on or the budget ran out, and whether any has left the list.
+-- Lets in the branches that wait to enter through an owner's hold, in order. Skips those with a nearer ancestor that
+-- holds. Returns whether one must wait on or the budget ran out, and whether any has left the list.
 local function admit_branches(owner)
   local list, moved = redis.call('HGET', KEYS[1], 'u:' .. owner) or '', false
   charge(list)
@@ -119,7 +120,7 @@ local function admit_branches(owner)
       moved = true
     elseif by and by.owner == owner then
       if by.mode == 'r' and waiter.mode == 'w' then
-        -- It would wait for its own ancestor. It is refused when it asks again.
+        -- It would wait for its own ancestor. acquire refuses it when it asks again.
         tell(waiter.client, 'look ' .. nonce)
       elseif fits(waiter) then
         grant_waiter(nonce, waiter)
@@ -132,8 +133,8 @@ local function admit_branches(owner)
   return false, moved
 end
 
--- Lets in branches of owners where a hold has begun or ended. If the budget runs out, the next script goes on: see finish.
--- A list of which nothing could be taken is left: the next script would come no further.
+-- Lets in branches of the owners in state.stirred, whose holds have changed. If the budget runs out, the next script
+-- goes on (see note_branches), unless nobody could leave a list: it would get no further.
 local function admit_stirred()
   local owner = next(state.stirred)
   while owner and budget > 0 do
@@ -147,8 +148,8 @@ local function admit_stirred()
   end
 end
 
--- Tells the sessions that entered through a hold which has ended. One that misses the message finds out at its next
--- renewal. A ticket is dropped, as nobody trusts it: returns whether one was.
+-- Tells sessions that the hold through which they entered has ended. One that misses the message finds out at its next
+-- renewal. A ticket is dropped instead, as no client trusts it. Returns whether a ticket was dropped.
 local function tell_orphans()
   local dropped, ousts = false, state.ousts
   state.ousts = false
@@ -167,8 +168,8 @@ local function tell_orphans()
   return dropped
 end
 
--- The first waiter sleeps until the deadline that it was told. If the lock now ends sooner, because a holder with a
--- shorter lease took over, it must be told again.
+-- Tells the first waiter to ask again if the lock now ends sooner than it was told. That is so if a holder with a
+-- shorter lease took over. The waiter would sleep until the later time.
 local function look()
   local nonce, packed = head()
   local waiter = packed and not asking[nonce] and read_waiter(packed)
@@ -190,7 +191,7 @@ local function admit_queue()
     if not nonce then
       sweep_expired()
     elseif not packed then
-      -- The queue has outlived its hash. The waiter's next heartbeat puts it back.
+      -- The queue has outlived its hash: the waiter's record is gone. Its next heartbeat puts the waiter back.
       drop_waiter(nonce)
       budget = budget - 1
     else
@@ -234,13 +235,13 @@ local function settle()
   return budget <= 0 and 1 or 0
 end
 
--- Ends each script that may change who holds. Settles if settles is true, sends the grants, forgets what is over, and
--- writes down whether anything unusual is left. With ended, if nobody holds or waits and the name does not rest, the
--- hash lives for the keep time, or for ended ms if that is longer. Returns 1 if settle may have left something, else 0.
+-- Ends each script that may change who holds. Settles if settles is true, sends the messages of new grants, forgets
+-- what is over, and stores in crowd whether anything unusual is left. With ended, the hash of a free lock that does not
+-- rest lives for the keep time, or for ended ms if that is longer. Returns 1 if settle may have left something, else 0.
 local function finish(settles, ended)
   local left = settles and settle() or 0
   for _, g in ipairs(granted) do
-    -- A plus says that others than the named run still wait.
+    -- The plus says that there are waiters besides those of the run.
     local wanted = wanting(g.owner) > select(2, string.gsub(g.run, ' ', ''))
     tell(g.client, g.message .. (wanted and ' +' or '') .. g.run)
   end

@@ -1,16 +1,16 @@
--- The state of one lock, read once and judged by one reading of the clock; and the expiry of its key.
+-- The state of one lock, read once and judged by one reading of the clock; and the expiry of its hash.
 
--- How many steps a script may do for others than its caller. A step takes the server about 12 us, so all
--- steps block the server for a few ms.
+-- How many steps a script may do on behalf of clients other than its caller. A step takes the server about 12 us, so
+-- all steps block the server for a few ms.
 local budget = 250
 
--- Takes the cost of a step on a long text off the budget.
+-- Charges the budget for work on a long text.
 local function charge(long)
   budget = budget - math.floor(#long / 5000)
 end
 
--- Ends the script with an error reply if KEYS[1] is not a lock of ours, before anything is written: Redis does not undo
--- what a script wrote before a command that fails.
+-- Ends the script with an error reply if KEYS[1] is not the hash of a lock, or is one of another layout. This comes
+-- before the first write: Redis does not undo what a script wrote before a command that fails.
 local refused = fields.err and fields or other_layout(fields)
 if refused then
   return refused
@@ -41,9 +41,9 @@ if fields[1] then
   state.alone = alone
 end
 
--- How long a hash lives for a lease: the lease, the keep time, and the time by which the token counter is ahead of the
--- clock. A counter that was raised to the token of a faster server must not expire before this clock has passed it,
--- or the next grant would have a smaller token.
+-- Returns for how many ms the hash must live for a lease: the lease, the keep time, and the time by which the token
+-- counter is ahead of the clock. A counter that was raised to the token of a faster server must not expire before this
+-- clock has passed it. Otherwise the next grant would have a smaller token.
 local function life(lease, keep)
   return lease + keep + math.max(math.floor(state.token / 1000) - now, 0)
 end
@@ -57,9 +57,9 @@ local function touch(ttl, keep)
   return redis.call('PEXPIRE', KEYS[1], life(ttl, keep), 'GT') == 0 and not (state.kind or state.crowd)
 end
 
--- Forgets some ended nonces once no copy of their requests can arrive: until then a copy must be refused. They go in
--- the order in which they ended, which is almost the order of those times. Returns the first number of the list, the
--- next free one, and when to look again; nil if there was none.
+-- Forgets some ended nonces, once no copy of their requests can arrive any more: until then a copy must be refused. It
+-- goes in the order in which they ended, which is almost the order of those times. Returns the first number in the
+-- list, the next free number, and when to call this again (nil if the list was empty).
 local function forget_ended()
   local first, last = string.match(state.ended or '0 0 0', '^(%d+) (%d+)')
   first, last = tonumber(first), tonumber(last)
@@ -84,8 +84,8 @@ local function forget_ended()
   return first, last, due
 end
 
--- Ends a nonce. Its caller has limited until_ms to a minute from now, whatever the client says: otherwise one nonce
--- could keep the ones behind it, and the hash, for ever.
+-- Notes that a nonce has ended, so that copies of its requests are refused until until_ms. Callers limit until_ms to a
+-- minute from now, whatever the client says. Otherwise one nonce could keep those behind it, and the hash, for ever.
 local function keep_ended(nonce, until_ms)
   local first, last, due = forget_ended()
   if redis.call('HSET', KEYS[1], 'e:' .. nonce, until_ms) == 1 then

@@ -1,5 +1,5 @@
--- Moves the longest waiting waiters of a condition to the lock's queue. The session that asks must hold the lock. They
--- hold when it is their turn. If one of them goes before that, settle passes its signal on.
+-- Moves the longest waiting waiters of a condition to the lock's queue, to get the lock in their turn. The session that
+-- signals must hold the lock for writing. If a waiter goes before its turn, settle passes its signal on.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session that holds the lock
@@ -26,7 +26,7 @@ while last and (most == 0 or moved < most) do
   moved = last and moved + 1 or moved
 end
 if moved > 0 and last ~= nil then
-  -- So that a copy which arrives later moves nobody else.
+  -- Remember this signal, so that a copy which arrives later moves nobody else.
   state.conds.signaller, state.conds.number = by.nonce, number
   save_conds()
 end

@@ -1,6 +1,6 @@
 -- Does release and acquire for several locks at once, in the usual case: the releasing session holds alone and nobody
--- waits, or a request finds a lock that is free and has no queue. In any other case it changes nothing and answers 0:
--- the client then sends release or acquire itself.
+-- waits, or a request finds a lock that is free and has no queue. For any other lock it changes nothing and answers 0.
+-- The client then sends release or acquire for that lock alone.
 -- KEYS[1...] hash the state of each lock: first the locks to release
 -- ARGV[1] releases how many locks to release
 -- ARGV[2...] two for each release: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER'. Then, if there are requests, what they
@@ -8,7 +8,7 @@
 --   (server microseconds; a copy that arrives later changes nothing), identity, 'o:OWNER', counts
 --   ('OP WRITES READS TTL ')
 -- RETURNS for each lock what its own script returns, or 0
--- No command here can end the script halfway, except TIME, which comes first.
+-- Errors of commands are caught, so none ends the script halfway. Only TIME can fail, before anything is written.
 local clock = redis.call('TIME')
 local answers, at = {}, 2
 for i = 1, tonumber(ARGV[1]) do
@@ -26,7 +26,7 @@ local kind, full, life = ARGV[at], ARGV[at + 1], ARGV[at + 2]
 local token = clock[1] .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
 local micros = tonumber(token)
 
--- Takes a free lock. Returns how many tokens it got, or false if that was refused.
+-- Takes a free lock. Returns how many tokens it got, or false if it could not take the lock.
 local function take(i, last, identity, field, counts)
   local block, stored = full, nil
   if not last then
@@ -37,7 +37,7 @@ local function take(i, last, identity, field, counts)
     stored = type(stored) == 'number' and redis.pcall('HSET', KEYS[i], 'holder', identity, field, counts .. block, 'token', token, 'kind', kind)
     redis.pcall('PEXPIRE', KEYS[i], life)
   elseif token - last > 0 then
-    -- No two grants share a token: soon after the last grant the block is smaller.
+    -- No two grants share a token, so soon after the last grant the block is smaller.
     if block ~= '1' and token - last < block + 0 then
       block = token - last
     end

@@ -19,10 +19,10 @@ type Request struct {
 	Owner string
 	Read  bool
 	TTL   time.Duration
-	Rest  room.Rest // of the name after the hold
+	Rest  room.Rest // how long the name must rest after the hold
 	Block int       // how many tokens it asks for
-	Place int64     // the one that it has in the queue, room.PlaceNew or room.PlaceNone
-	// Writes is how many write holds it asks for; 0 and 1 are one.
+	Place int64     // its place in the queue, room.PlaceNew or room.PlaceNone
+	// Writes is how many write holds it asks for; 0 means 1.
 	Writes  uint32
 	Permits room.Permits // of a semaphore
 }
@@ -42,17 +42,17 @@ type Echo int
 const (
 	Quiet Echo = iota // no message
 	Prove             // a message
-	Vouch             // a message; the client has heard "unseen", so it hears, and scripts must count it as subscribed
+	Vouch             // a message; the client has heard "echo unseen", so scripts must not trust PUBSUB
 )
 
-// Acquire asks for the lock. The server refuses a copy that arrives after notAfter, its own time in ms.
+// Acquire asks for the lock. The server refuses a copy that arrives after notAfter, in ms of the server's clock.
 func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo Echo, requests ...Request) transport.Call {
 	args, rests := make([]any, 0, 4+6*len(requests)), false
 	args = append(args, kindArgs[kind], notAfter*1000, e.terms[echo])
 	for _, r := range requests {
 		whole, field := e.identity(r.Nonce, r.Owner, r.Permits)
 		_, life := e.leases(r.TTL)
-		counts := e.write // and the number of the request; the block is an argument of its own
+		counts := e.write // without the block, which is an argument of its own
 		switch {
 		case r.Op != 1 || r.Writes > 1 || r.TTL != e.ttl || r.Rest.For > 0:
 			counts = requestCounts(r.Op, r.Read, r.Writes, strconv.FormatInt(r.TTL.Milliseconds(), 10)+restText(r.Rest))
@@ -154,8 +154,8 @@ func (e *Encoder) Downgrade(keys key.Keys, s Session, op int64, n ledger.Counts,
 	return call(scriptDowngrade, keys, whole, op, n.Reads, ttl.Milliseconds(), e.keep.Milliseconds(), e.inbox)
 }
 
-// DecodeStatement reads the answer to Renew of one session, or to Downgrade, which opens the lock for readers. If Renew
-// left the lease as it is, the answer may have neither time nor waiters.
+// DecodeStatement reads the answer to Renew of one session or, if opens is set, to Downgrade, which opens the lock for
+// readers. If Renew left the lease as it is, the answer may have neither time nor waiters.
 func DecodeStatement(raw []any, opens bool) (room.Reply, error) {
 	of := scriptHold
 	if opens {
@@ -180,7 +180,7 @@ func DecodeStatement(raw []any, opens bool) (room.Reply, error) {
 	return reply, nil
 }
 
-// A Renewal states how many holds a session has. Of several in one command, each must hold alone.
+// A Renewal states how many holds a session has. In a command with several, each session must hold its lock alone.
 type Renewal struct {
 	Session
 	Op            int64
@@ -188,7 +188,7 @@ type Renewal struct {
 }
 
 // Renew states the holds of sessions, each of another lock, and renews their leases. With a ttl of 0 the lease stays as
-// it is. If the sessions of the lock may be several, the call must be of one, and needs the key of its queue as well.
+// it is. A session that may be one of several must have a call of its own, to which the caller adds the queue's key.
 func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
 	keys := make([]string, 0, len(all))
 	lease, life := e.leases(ttl)
@@ -201,9 +201,9 @@ func (e *Encoder) Renew(ttl time.Duration, all []Renewal) transport.Call {
 	return transport.Call{Script: scriptHold, Keys: keys, Args: args}
 }
 
-// DecodeRenew reads the answer to Renew. left are the indexes of the sessions that were not renewed: they do not hold
-// alone, or a later statement arrived first and the lease stays as it was. waiting is how many wait for each session
-// that anybody waits for, by index.
+// DecodeRenew reads the answer to Renew. left are the indexes of the sessions that were not renewed. Either they do not
+// hold, or not alone, or a later statement arrived first and the lease stays as it was. waiting is how many wait for a
+// session's end, by its index; it leaves out sessions for which nobody waits.
 func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []int, waiting map[int]int, err error) {
 	cur := scriptHold.Read(raw)
 	now = serverTime(cur)
@@ -225,7 +225,7 @@ func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []
 	return now, left, waiting, cur.End()
 }
 
-// What a nonce was until its release.
+// What a nonce was when its release arrived.
 const (
 	WasNothing = 0
 	WasQueued  = 1
@@ -233,11 +233,11 @@ const (
 )
 
 // Release ends the nonce of a session, whether it holds or waits. With an owner of "" the owner does not matter. until
-// is the server time in ms up to which a late copy of the acquire may arrive and must be refused, or 0. A negative
-// until also says that its signal, if it had one, goes to another waiter. lease is the longest that Redis may have
-// given it: after a lease longer than the keep time, the hash must be made to expire sooner. undone means that the name
-// does not rest afterwards. served are other nonces that had the lock under this grant and are still queued in Redis:
-// they end as well.
+// is the server time in ms up to which a late copy of the acquire may arrive and must be refused, or 0. If it is
+// negative, its absolute value is that time, and a signal that the session was given goes to another waiter. lease is
+// the longest that Redis may have given it. If it is longer than the keep time, the hash must be made to expire sooner.
+// undone means that the name does not rest afterwards. served are other nonces that had the lock under this grant and
+// are still queued in Redis: they end as well.
 func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Duration, undone bool, served ...string) transport.Call {
 	whole, field := e.identity(s.Nonce, s.Owner, s.Permits)
 	args := []any{whole, field, until, e.release}

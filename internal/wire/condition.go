@@ -26,7 +26,7 @@ func DecodeAwait(raw []any) (said room.Parting, now int64, more bool, err error)
 	return said, now, more, cur.End()
 }
 
-// Signal moves up to most waiters of a condition to the queue of the lock, with 0 all of them. The session must hold.
+// Signal moves a condition's longest waiters to the lock's queue: most says how many, 0 all. The session must write.
 func (e *Encoder) Signal(keys key.Keys, s Session, number int64, condition string, most int) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
 	return call(scriptSignal, keys, whole, number, condition, most, e.keep.Milliseconds(), e.inbox)

@@ -7,7 +7,7 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// NoClient stands for the client ID of a hold that a ticket has.
+// NoClient stands in place of the client's ID in a session that belongs to a ticket.
 const NoClient = "-"
 
 // Detach hands the grant that a session holds under a token to a ticket, for ttl. until is the server time in ms up to

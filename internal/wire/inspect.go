@@ -10,7 +10,7 @@ import (
 	"github.com/relock-go/relock/internal/transport"
 )
 
-// call returns a call of s for a lock, with both of its keys.
+// call returns a call of the script s for a lock, with both of its keys.
 func call(s *script.Script, keys key.Keys, args ...any) transport.Call {
 	return transport.Call{Script: s, Keys: []string{keys.Hash, keys.Queue}, Args: args}
 }
@@ -18,7 +18,7 @@ func call(s *script.Script, keys key.Keys, args ...any) transport.Call {
 // What a server says about where the client is subscribed to its inbox.
 const (
 	WhereUnknown = -1
-	WhereNot     = 0 // on another server
+	WhereNot     = 0 // not on this server
 	WhereHere    = 1
 )
 
@@ -43,7 +43,7 @@ func (e *Encoder) Permit(keys key.Keys, inbox, shard string, inFull bool) transp
 	return c
 }
 
-// A PermitReply says what is missing. Without it, a script could be refused halfway, and leave what it wrote before.
+// A PermitReply says what a user lacks. A script that is refused a command halfway leaves what it wrote before.
 type PermitReply struct {
 	Refused []string // commands and channels
 	Sharded string   // the error to PUBLISH, if SPUBLISH would work; else ""
@@ -67,8 +67,8 @@ func DecodePermit(raw []any) (reply PermitReply) {
 	return reply
 }
 
-// Info asks who holds the lock: one page of size sessions. It has more if several leases end together. after is Next of
-// the previous page, or 0.
+// Info asks who holds the lock: one page of size sessions, or more if several leases end together. after is Next of the
+// previous page, or 0.
 func (e *Encoder) Info(keys key.Keys, after int64, size int) transport.Call {
 	return call(scriptInfo, keys, after, size)
 }
@@ -109,8 +109,8 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 	for cur.More() {
 		h := Holder{Owner: cur.Str("owner"), Read: readsMode(cur), Holds: int(cur.Within("holds", 0, maxCount))}
 		low, high := tokens(cur)
-		// The last token of a grant is the server time in microseconds at which it was made, unless the clock had
-		// stepped back before, or the token was raised since.
+		// The last token of a grant is the server time in microseconds at which it was made. It is not if the clock had
+		// stepped back before, or if the token was raised since.
 		h.Token, h.Held = Token(low, h.Owner), time.Duration(max(info.Now*1000-high, 0))*time.Microsecond
 		h.TTL, h.Client = lease(cur), cur.Str("client")
 		h.Sticky = room.Keepable(low, high)
@@ -120,7 +120,7 @@ func DecodeInfo(raw []any) (info InfoReply, err error) {
 	return info, cur.End()
 }
 
-// Waiters asks who waits: at most size entries of the queue, behind the place last where the previous page ended, or 0.
+// Waiters asks who waits: at most size entries of the queue after the place last, where the previous page ended, or 0.
 func (e *Encoder) Waiters(keys key.Keys, last int64, size int) transport.Call {
 	return call(scriptWaiters, keys, last, size)
 }
@@ -149,7 +149,7 @@ func DecodeWaiters(raw []any) (page []Waiter, last int64, err error) {
 }
 
 // Force ends the grant that an owner has under a token. after is where a previous call stopped, or 0. For the owner ""
-// it ends the rest of the name instead, and token is the server time in ms until which it lasts.
+// it ends the rest of the name instead, and token is the server time in ms until which the name rests.
 func (e *Encoder) Force(keys key.Keys, owner string, token, after int64) transport.Call {
 	if owner != "" {
 		token = Instant(token)

@@ -22,14 +22,14 @@ var sights = map[string]Sight{"seen": Seen, "unseen": Unseen}
 type Message struct {
 	Verb      string   // grant, look, lost, ended, wanted or echo
 	Nonce     string   // the acquisition that it is about; echo: ""
-	Op        int64    // grant: the request whose lease it is
+	Op        int64    // grant: the request from which the lease counts
 	Low, High int64    // grant: the tokens
 	Wanted    bool     // grant: others than those of the run wait for it to end
 	Run       []string // grant: nonces of the same client that are next in the queue, in order
 	Sight     Sight    // echo
 }
 
-// ParseMessage reads a message. It refuses what the scripts do not write, except nonces that follow in a grant.
+// ParseMessage reads a message. It refuses what scripts do not write, but does not check the nonces of a grant's run.
 func ParseMessage(payload string) (m Message, err error) {
 	var fields bool
 	m.Verb, payload, fields = strings.Cut(payload, " ")
@@ -52,8 +52,8 @@ func ParseMessage(payload string) (m Message, err error) {
 	return m, fmt.Errorf("message of unknown verb %.20q", m.Verb)
 }
 
-// parseGrant reads the fields of a grant. It refuses numbers that the scripts do not write, as one with a sign or with
-// leading zeros. What is no nonce behind them is the nonce of nobody.
+// parseGrant reads the fields of a grant. It refuses numbers in a form that scripts do not write: with a sign or
+// leading zeros. It does not check the nonces of a run: a text that is no nonce names no acquisition.
 func parseGrant(payload string) (Message, error) {
 	fields := strings.Split(payload, " ")
 	if len(fields) < 4 || len(fields[0]) != nonceLen {

@@ -6,8 +6,8 @@ import (
 	"github.com/relock-go/relock/internal/room"
 )
 
-// A token is an instant in microseconds times unit, plus a number below owners. owners is small enough that a float64,
-// as JavaScript has it, can tell the tokens of neighbouring instants apart until the year 2116.
+// A token is an instant in microseconds times unit, plus the owner's digits, which are below owners. owners is so small
+// that a float64, as JavaScript has it, can tell the tokens of neighbouring instants apart until the year 2116.
 const unit, owners = 1000, 488
 
 // Token returns the fencing token of a grant. Redis gives each grant its own instant, in microseconds; the last three

@@ -16,13 +16,13 @@ import (
 	"github.com/relock-go/relock/lua"
 )
 
-// Layout is the number of the layout of keys and messages. layoutMark is how it stands behind a kind.
+// Layout is the number of the layout of keys and messages. layoutMark is how a stored kind ends.
 const (
 	Layout     = lua.Layout
 	layoutMark = "." + Layout
 )
 
-// StoredKind returns the kind in a text that Redis keeps, and its layout. Before layouts had numbers it was "0".
+// StoredKind splits what Redis stores as the kind into the kind and its layout, which is "0" if it stores none.
 func StoredKind(text string) (kind, layout string) {
 	if kind, layout, ok := strings.Cut(text, "."); ok {
 		return kind, layout
@@ -30,7 +30,7 @@ func StoredKind(text string) (kind, layout string) {
 	return text, "0"
 }
 
-// The kinds of lock. The lock's hash has them with the layout behind.
+// The kinds of lock. The hash of a lock has one of them, followed by the layout.
 const (
 	KindPlain     = "plain"
 	KindFair      = "fair"
@@ -39,8 +39,7 @@ const (
 	KindSemaphore = "semaphore"
 )
 
-// kindArgs are the kinds as Redis keeps them. They are stored as arguments, because to make an argument of a string takes
-// an allocation.
+// kindArgs are the kinds as Redis stores them. They have the type any, because each conversion of a string allocates.
 var kindArgs = map[string]any{
 	KindPlain:     KindPlain + layoutMark,
 	KindFair:      KindFair + layoutMark,
@@ -49,7 +48,6 @@ var kindArgs = map[string]any{
 	KindSemaphore: KindSemaphore + layoutMark,
 }
 
-// The modes of a hold.
 const (
 	modeWrite = "w" // exclusive
 	modeRead  = "r" // shared with other readers
@@ -85,8 +83,8 @@ var (
 	usualAcquire = &transport.Usual{Script: scriptUsual, Common: []int{0, 6, 7}, Part: []int{1, 3, 4, 5}}
 )
 
-// Scripts returns the scripts that tests name, preload and replace. It leaves out permit, which only asks what the user
-// may run, and usual, which does what acquire and release do.
+// Scripts returns scripts by name, for tests that preload or replace them. It leaves out permit, which only asks what
+// the user may run, and usual, which does what acquire and release do.
 func Scripts() map[string]*script.Script {
 	return map[string]*script.Script{
 		"acquire": scriptAcquire, "hold": scriptHold, "downgrade": scriptDowngrade, "release": scriptRelease,
@@ -96,25 +94,25 @@ func Scripts() map[string]*script.Script {
 	}
 }
 
-// An Encoder makes the calls of one client. It is immutable.
+// An Encoder makes the calls of one client: its methods only build them, and send nothing. It is immutable.
 type Encoder struct {
 	client string        // its ID
-	inbox  string        // the prefix of inboxes' names
+	inbox  string        // the prefix of inboxes, which a client's ID follows
 	ttl    time.Duration // the client's default
 	keep   time.Duration // how long a token counter outlives the last holder
 
 	// Arguments that are the same in most requests of a client. They are made once, since each costs an allocation.
 
-	terms       [Vouch + 1]any // of acquire, by echo
-	release     any            // terms of release
-	write, read any            // counts of a first request
+	terms       [Vouch + 1]any // of acquire, by Echo
+	release     any            // the terms of release
+	write, read any            // counts of an acquisition's first request, with the client's TTL
 	lease, life any            // the client's TTL; how long a hash lives with it
 }
 
 // A Nonce names one acquisition. It has 128 random bits.
 type Nonce [16]byte
 
-// nonceLen is the length of a nonce or client ID in Redis: in base64.
+// nonceLen is the length of a nonce as text.
 const nonceLen = 22
 
 // NewNonce returns a random nonce.
@@ -129,7 +127,7 @@ func (n Nonce) String() string {
 	return string(text[:])
 }
 
-// ParseNonce reads what String has written.
+// ParseNonce reads a nonce that String has written.
 func ParseNonce(text string) (n Nonce, ok bool) {
 	if len(text) != nonceLen {
 		return n, false
@@ -155,7 +153,7 @@ func NewEncoder(client, inbox string, ttl, keep time.Duration) *Encoder {
 	return e
 }
 
-// leases returns a TTL as an argument, and how long the hash lives with it.
+// leases returns the arguments for a TTL: the TTL itself, and how long the hash must live with it.
 func (e *Encoder) leases(ttl time.Duration) (lease, life any) {
 	switch ttl {
 	case e.ttl:
@@ -178,7 +176,7 @@ func requestCounts(op int64, read bool, writes uint32, ttl string) string {
 	return strconv.FormatInt(op, 10) + n + ttl + " "
 }
 
-// restText returns for how long a name rests, as it stands behind the TTL of a request.
+// restText returns what follows the TTL of a request if the name must rest after the hold, and otherwise "".
 func restText(r room.Rest) string {
 	switch ms := strconv.FormatInt(r.For.Milliseconds(), 10); {
 	case r.For == 0:
@@ -203,7 +201,7 @@ func (e *Encoder) identity(nonce, owner string, p room.Permits) (whole, field st
 
 // A Session names a session in a call.
 type Session struct {
-	Hash    string // the lock's key
+	Hash    string // key of the lock's hash; only Renew and Raise need it here
 	Nonce   string
 	Owner   string
 	Permits room.Permits // of a semaphore
@@ -220,7 +218,7 @@ func serverTime(cur *script.Cursor) int64 { return cur.Within("now", 1, maxCount
 
 func yes(cur *script.Cursor, field string) bool { return cur.Within(field, 0, 1) == 1 }
 
-// isWanted says with a grant that somebody waits for it to end.
+// isWanted is the field of a grant that says that others wait for its end.
 const isWanted = "+"
 
 func wanted(cur *script.Cursor) bool {
@@ -229,7 +227,7 @@ func wanted(cur *script.Cursor) bool {
 	return said == isWanted
 }
 
-// readsMode takes a mode, and reports whether it is that of a reader. That of a semaphore is not.
+// readsMode reads a mode, and reports whether it is that of a reader. The mode of a semaphore is not.
 func readsMode(cur *script.Cursor) bool {
 	mode := cur.Str("mode")
 	cur.Check(mode == modeRead || mode == modeWrite || mode == modeUse, "mode")
