@@ -645,7 +645,8 @@ func (w *waiting) whoHolds() string {
 	return fmt.Sprintf("held by %q%s for %v, its lease ends in %v%s", h.Owner, label, h.Held.Round(time.Millisecond), h.TTL, more)
 }
 
-const whoWithin = 100 * time.Millisecond // how long whoHolds may take
+// whoWithin is how long whoHolds may take.
+const whoWithin = 100 * time.Millisecond
 
 // A hintError is the error of a wait with a hint for the caller.
 type hintError struct {

@@ -17,7 +17,7 @@ import (
 var mostUnplain = map[string]int{
 	"page: phrase": 0, "page: long sentence": 0, "page: long line": 0, "page: long cell": 0,
 	"comment: phrase": 0, "comment: long sentence": 0,
-	"inner comment: phrase": 4,
+	"inner comment: phrase": 2,
 }
 
 const (

@@ -23,7 +23,7 @@ func handedBeside() *tale { return handedOver().brief(3, 20_001, 5) }
 
 var ticketTales = []judged{
 	{"a ticket of a hold beside which another primary let one in", "", handedBeside().fault(3, 400, history.Failover, "one")},
-	{"the same without another primary", TokenFell, handedBeside()},
+	{"the same without another primary", LeaseOverlap, handedBeside()},
 	{"a hold that is handed over", "", handedOver(next(2, 100)).brief(3, 3, 160)},
 	{"another holds between detaching and resuming", LeaseOverlap, handedOver(next(2, 100)).brief(3, 3, 50)},
 	{"another holds between, in no order", NoOrder, handedOver(next(2, 100)).brief(3, 3, 50)},
