@@ -13,7 +13,7 @@ import (
 func (s *story) passing(held []*call) {
 	type turn struct {
 		worker int
-		token  int64
+		digits int64 // of the grant's owner
 	}
 	// Another primary's tokens may lie between: of a failover, in which both serve.
 	turns, grants := map[turn]*call{}, map[int64]*call{}
@@ -30,10 +30,15 @@ func (s *story) passing(held []*call) {
 		if !c.unnamed() {
 			continue
 		}
-		if d := turns[turn{c.worker, c.token - us}]; d != nil {
+		at := turn{c.worker, c.token % us}
+		gap := us
+		if c.together {
+			gap = reach // such a call gives a lock back when it must wait for another one: the history has not seen those turns
+		}
+		if d := turns[at]; d != nil && c.token-d.token <= gap {
 			c.since = min(c.since, d.since)
 		}
-		turns[turn{c.worker, c.token}] = c
+		turns[at] = c
 	}
 }
 

@@ -33,6 +33,23 @@ func leftOver(w int, call int64) *tale {
 		hold(held{w: 2, token: 3, call: 33, got: 36, until: 33, releasing: 37, released: 38, why: "lost"})
 }
 
+// leftUnseen is the same, but that call had begun before the hold of worker 1.
+func leftUnseen(w int) *tale {
+	return plain().
+		hold(held{w: w, id: 40, call: 5, failed: 34, why: "not acquired"}).
+		hold(held{w: 1, token: 10, call: 22, got: 28, releasing: 30, released: 31}).
+		hold(held{w: 2, token: 3, call: 26, got: 36, releasing: 37, released: 38, why: "lost"})
+}
+
+// circled is a hold of a call for several locks, one of another worker, and another turn of the
+// first grant, some tokens later.
+func circled(on string) *tale {
+	return plain().
+		hold(held{w: 2, token: 2, on: on, call: 5, got: 7, trusted: 300, releasing: 35, released: 35}).
+		hold(held{w: 1, token: 10, call: 22, got: 28, releasing: 30, released: 31}).
+		hold(held{w: 2, token: 6, on: on, call: 33, got: 36, until: 33, releasing: 37, released: 38, why: "lost"})
+}
+
 // joinedLate is a hold of an owner, another one whose answer comes at 100, and a
 // third that was asked for when the first had ended.
 func joinedLate(second int64) *tale {
@@ -174,6 +191,10 @@ var passingTales = []judged{
 		"a hold that is passed on, and between its token and the one before that of another server", "",
 		passed(2, 3, 33).fault(24, 25, history.FlushAll, "one").hold(held{w: 1, id: 20, token: 2, digits: 500, call: 23, got: 26, releasing: 27, released: 27}),
 	},
+	{"a hold that was left while its call was under way, before a flush", "", leftUnseen(2).fault(24, 25, history.FlushAll, "one")},
+	{"the same, left by a call of another process", NoOrder, leftUnseen(3).fault(24, 25, history.FlushAll, "one")},
+	{"a call for several locks that has given some turns back", "", circled(history.Together).fault(24, 25, history.FlushAll, "one")},
+	{"a call for one lock, some tokens later", TokenFell, circled("").fault(24, 25, history.FlushAll, "one")},
 	{"a hold that is passed on after another holder, without a flush", TokenFell, passed(2, 3, 33).fault(24, 25, history.StopServer, "one")},
 	{"a hold that is passed on, and a flush after the other holder", TokenFell, passed(2, 3, 33).fault(29, 32, history.FlushAll, "one")},
 	{"a hold that is passed on under a grant from after the flush", TokenFell, passedFrom(26, 2, 3, 33).fault(24, 25, history.FlushAll, "one")},

@@ -60,6 +60,7 @@ func (k *checker) repeated(s *story, byCall []*call) {
 
 // growing checks the order that calls prove: one had returned before the other began.
 func (k *checker) growing(s *story, held, byCall []*call) {
+	s.passedUnseen(held)
 	js := s.joiners(held)
 	var newest *call
 	i := 0
@@ -73,9 +74,27 @@ func (k *checker) growing(s *story, held, byCall []*call) {
 		case newest == nil || c.token >= newest.token || js.joined(c, newest):
 		case s.passedOn(c, newest):
 			c.unknown = true
-			k.report.PassedOn++
 		default:
 			k.fell(s, newest, c)
+		}
+	}
+	for _, c := range held {
+		if c.unknown {
+			k.report.PassedOn++
+		}
+	}
+}
+
+// passedUnseen finds holds that were passed on in a process that did not know of its loss, though
+// no call proves it: the call was under way when the later grant was made.
+func (s *story) passedUnseen(held []*call) {
+	var newest *call // of those that returned before
+	for _, c := range held {
+		if newest != nil && c.unnamed() && c.token < newest.token && !c.sameOwner(newest) && s.passedOn(c, newest) {
+			c.unknown = true
+		}
+		if newest == nil || c.token > newest.token {
+			newest = c
 		}
 	}
 }
