@@ -71,7 +71,7 @@ func (w *awaiting) part(ctx, bounded context.Context) error {
 	at := k.begin()
 	var e *room.Entry
 	if w.by == nil || !w.by.hold.Released { // otherwise the session may be another call's by now
-		e = w.a.Session.Part(w.shaken, &at)
+		e = w.a.Session.BeginWait(w.shaken, &at)
 	}
 	k.end(&at)
 	if e == nil { // by has ended, or the session is lost, waits already, or has no write hold left
@@ -110,8 +110,8 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	case err != nil && w.a.Held(): // a message has granted the lock again, so Redis has executed the wait
 		k.end(&at)
 		return nil
-	case err == nil && (said == room.Parted || said == room.NotHeld && doubt):
-		e.Parted(doubt, &at)
+	case err == nil && (said == room.OnCondition || said == room.NotHeld && doubt):
+		e.WaitBegun(doubt, &at)
 		k.end(&at)
 		return nil
 	case err != nil && doubt:
@@ -127,7 +127,7 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 }
 
 // refused returns the error of a wait that Redis has refused.
-func (w *awaiting) refused(why room.Parting) error {
+func (w *awaiting) refused(why room.AwaitReply) error {
 	switch why {
 	case room.OwnerReads:
 		return fmt.Errorf("%w: owner %q also reads, and a wait gives up write holds only; unlock the read holds first", ErrUpgrade, w.a.owner())

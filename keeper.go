@@ -66,13 +66,13 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 			k.c.registry.forget(acquired(e.Of), nil, false)
 		case room.Lose:
 			h, why, now := e.Hold.Of.(*Hold), lostFor(e.Hold.Why()), at.Now // now is for the closure: at must stay on the stack
-			// Until room.Paid: the Unlock of the lost hold needs this keeper, whose mu guards the handle.
+			// Until room.LossEnded: the Unlock of the lost hold needs this keeper, whose mu guards the handle.
 			k.c.registry.use(k)
 			cancels = append(cancels, h.lose(why))
 			if h.reported || k.c.cfg.hooks.Acquired == nil { // otherwise acquiredHook will tell of the loss
 				losses = append(losses, func() { h.lostHook(why, now) })
 			}
-		case room.Paid:
+		case room.LossEnded:
 			k.c.registry.leave(k)
 		case room.TellWanted:
 			e.Hold.Of.(*Hold).tellWanted()

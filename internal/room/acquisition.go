@@ -26,16 +26,16 @@ type Acquisition struct {
 	Of    any    // the driver's own record of it
 	Read  bool   // it reads, or takes permits of a semaphore
 
-	carries    bool  // it carries the claim: it asks Redis for all calls of its flow
-	Over       bool  // released, lost, or given up; only the room writes it
-	keepsDoubt bool  // doubt is not cleared any more: a request went unanswered, or a grant was given up
-	wanted     bool  // others wait in Redis for what it holds
-	news       bool  // a message has said so since its latest request or statement
-	copies     int16 // requests in flight
-	doubt      int64 // server time (ms) until which Redis may still execute a late copy of an unanswered request, or 0
-	op         int64 // of its latest request or statement
-	Entry      *Entry
-	Session    *Session
+	carries         bool  // it carries the claim: it asks Redis for all calls of its flow
+	Over            bool  // released, lost, or given up; only the room writes it
+	keepsDoubt      bool  // doubt is not cleared any more: a request went unanswered, or a grant was given up
+	wanted          bool  // others wait in Redis for what it holds
+	wantedByMessage bool  // a message has said so since its latest request or statement
+	copies          int16 // requests in flight
+	doubt           int64 // server time (ms) until which Redis may still execute a late copy of an unanswered request, or 0
+	op              int64 // of its latest request or statement
+	Entry           *Entry
+	Session         *Session
 	// Why it is over (nil: unlocked). While it holds: why the latest renewal that Redis executed extended no trust.
 	why error
 }
@@ -90,7 +90,7 @@ func (a *Acquisition) passable() bool {
 // none can. It is negative if a signal is owed: the acquisition is lost and may have been signalled, so the signal
 // belongs to another waiter.
 func (a *Acquisition) Doubt() int64 {
-	if a.Session != nil && (a.Session.since > 0 || a.Entry != nil) && a.why != nil {
+	if a.Session != nil && (a.Session.awaitOp > 0 || a.Entry != nil) && a.why != nil {
 		return -max(a.doubt, 1)
 	}
 	return a.doubt
@@ -116,7 +116,7 @@ func (a *Acquisition) settled(f *Failure) {
 
 // NoteWantedMessage takes the message that others wait. It may come before the answer that grants the lock.
 func (a *Acquisition) NoteWantedMessage(at *Step) {
-	a.wanted, a.news = true, true
+	a.wanted, a.wantedByMessage = true, true
 	if a.Held() {
 		a.markWanted(at)
 	}
@@ -139,9 +139,9 @@ func (a *Acquisition) markWanted(at *Step) {
 	}
 }
 
-// noteWanted takes from an answer or a grant whether others wait for its end. A message (news) may be newer.
+// noteWanted takes from an answer or a grant whether others wait for its end. A message (wantedByMessage) may be newer.
 func (a *Acquisition) noteWanted(wanted bool, at *Step) {
-	if a.wanted = wanted || a.news; a.isWanted() {
+	if a.wanted = wanted || a.wantedByMessage; a.isWanted() {
 		a.markWanted(at)
 	}
 }
@@ -195,7 +195,7 @@ func (a *Acquisition) end(at *Step) {
 	} else {
 		a.why = nil
 		r.sessions.remove(a.Session)
-		r.word(a, at.Now) // the lock was taken until now
+		r.noteTaken(a, at.Now) // the lock was taken until now
 	}
 	r.handClaim(a, place, at)
 }

@@ -73,7 +73,7 @@ func (e *Entry) Block() int {
 // NextRequest makes the next request: it numbers the request and notes its sending time. The caller sends it at once.
 func (e *Entry) NextRequest(at *Step) Request {
 	e.op++
-	e.news = false
+	e.wantedByMessage = false
 	e.sent = append(e.sent, stamp{e.op, at.Now})
 	if len(e.sent) > maxStamps {
 		e.sent = e.sent[1:]
@@ -106,8 +106,8 @@ func (e *Entry) noteWaiting(op int64, said *Answer, at *Step) {
 		return
 	}
 	e.queued, e.Place, e.queuedOp, e.fails = true, said.Place, op, 0
-	e.Room.needCrowd() // so that word finds the line: calls may stand in it later
-	e.Room.word(e.Acquisition, at.Now)
+	e.Room.needRare() // so that noteTaken finds the line: calls may stand in it later
+	e.Room.noteTaken(e.Acquisition, at.Now)
 	for e.sent[0].op < op { // a grant that names one of these is not believed any more
 		e.sent = e.sent[1:]
 	}
@@ -184,7 +184,7 @@ func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition,
 	if len(behind) > 0 && a.passable() { // the lock can be passed on to them without a command
 		a.Session.run = &run{behind: behind}
 	}
-	a.news = false // an earlier message that others wait was about another grant
+	a.wantedByMessage = false // an earlier message that others wait was about another grant
 	a.noteWanted(wanted, at)
 }
 
@@ -212,13 +212,13 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	}
 	e.Session, e.Acquisition.Entry = s, nil
 	e.Room.sessions.add(s)
-	e.Room.word(e.Acquisition, at.Now)
+	e.Room.noteTaken(e.Acquisition, at.Now)
 	e.noteSilence(nil)
 	switch {
 	case e.carries && e.Named():
 		e.Room.admit(s, at)
 	case e.carries:
-		e.Room.passes, e.Room.since = 0, at.Now
+		e.Room.passes, e.Room.grantedAt = 0, at.Now
 	}
 	e.finished(at)
 	s.schedule(at)
@@ -276,20 +276,20 @@ type Await struct {
 	Shaken any    // the call to wake when the server may have lost a signal; nil: no call waits, or it was woken
 }
 
-// A Parting is Redis' answer to the request by which a session begins to wait on a condition.
-type Parting int64
+// An AwaitReply is Redis' answer to the request by which a session begins to wait on a condition.
+type AwaitReply int64
 
-// The partings.
+// The replies.
 const (
-	OwnerElsewhere Parting = iota - 2 // refused: its owner also holds in another session
-	OwnerReads                        // refused: its owner also reads
-	NotHeld                           // refused: the session does not hold
-	Parted                            // it waits, or has waited in the meantime
+	OwnerElsewhere AwaitReply = iota - 2 // refused: its owner also holds in another session
+	OwnerReads                           // refused: its owner also reads
+	NotHeld                              // refused: the session does not hold
+	OnCondition                          // it waits, or has waited in the meantime
 )
 
-// Parted records that the session waits in Redis: heartbeats begin, and its claim goes to the next call in line.
+// WaitBegun records that the session waits in Redis: heartbeats begin, and its claim goes to the next call in line.
 // doubted says that a copy of the request went unanswered, so the wait is uncertain: the entry asks at once.
-func (e *Entry) Parted(doubted bool, at *Step) {
+func (e *Entry) WaitBegun(doubted bool, at *Step) {
 	if !e.Waits() {
 		return // a message has granted it the lock again
 	}
@@ -300,7 +300,7 @@ func (e *Entry) Parted(doubted bool, at *Step) {
 	}
 }
 
-// Rejoin undoes Session.Part, because Redis has not executed the request: the session goes on holding.
+// Rejoin undoes Session.BeginWait, because Redis has not executed the request: the session goes on holding.
 func (e *Entry) Rejoin(at *Step) {
 	s := e.Session
 	if !e.Waits() {
@@ -397,8 +397,8 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 	case (said.Code == Queued || said.Code == Awaits) && e.Waits():
 		e.noteWaiting(q.Op, said, at)
 	case said.Code == Taken:
-		a.Room.needCrowd()
-		a.Room.word(a, at.Now)
+		a.Room.needRare()
+		a.Room.noteTaken(a, at.Now)
 	}
 	if said.Ghost != "" {
 		at.do(Effect{Do: Disown, Nonce: said.Ghost, Of: a, At: q.Sent})

@@ -132,7 +132,7 @@ func (h *Hold) Put(w Want, at *Step) (Bar, *Hold) {
 	if bar != NoBar {
 		return bar, by
 	}
-	if !h.Read && h.Unlock && (h.Handle.holds.first != nil || h.Handle.aside != nil) && h.Handle.mistakes(h) {
+	if !h.Read && h.Unlock && (h.Handle.holds.first != nil || h.Handle.aside != nil) && h.Handle.confusable(h) {
 		return OtherOwner, nil
 	}
 	if h.Handle.add(h); !h.Pending {
@@ -171,10 +171,10 @@ func (h *Hold) end(at *Step) {
 		l.wake(at)
 	}
 	if h.Lost && !h.Released && h.place != unplaced {
-		if r := h.Session.Room; r.crowd != nil {
-			r.owing.remove(h)
+		if r := h.Session.Room; r.rare != nil {
+			r.owingUnlock.remove(h)
 		}
-		at.do(Effect{Do: Paid, Of: h.Session.Acquisition, Hold: h})
+		at.do(Effect{Do: LossEnded, Of: h.Session.Acquisition, Hold: h})
 	}
 	h.place, h.Released = unlocked, true
 }
@@ -192,8 +192,8 @@ func (h *Hold) lose(at *Step) {
 		h.Handle.wake(at)
 	}
 	if s := h.Session; s.Named() && !h.Read && !h.Terms.OneToken { // OneToken: a quorum itself regains a lost primary
-		s.Room.needCrowd()
-		s.Room.owing.add(h)
+		s.Room.needRare()
+		s.Room.owingUnlock.add(h)
 	}
 	at.do(Effect{Do: Lose, Of: h.Session.Acquisition, Hold: h})
 }
@@ -307,9 +307,9 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 	return NoBar, nil
 }
 
-// mistakes reports whether Unlock could take another owner's hold for h: both have one grant, because one owner is a
+// confusable reports whether Unlock could take another owner's hold for h: both have one grant, because one owner is a
 // branch of the other. A branch that waits on a condition counts too: it can come back into the grant of h.
-func (l *Handle) mistakes(h *Hold) bool {
+func (l *Handle) confusable(h *Hold) bool {
 	for _, other := range l.holds.backward() {
 		if other.Unlock {
 			return other.Token == h.Token && other.Session.Name != h.Session.Name
@@ -431,12 +431,12 @@ func (l *Handle) more() *aside {
 	return l.aside
 }
 
-// add puts a hold on the handle. It moves the room's sure to the hold's end if that comes first.
+// add puts a hold on the handle. It moves the room's nextEnd to the hold's end if that comes first.
 func (l *Handle) add(h *Hold) {
 	l.holds.add(h)
 	h.place = onHandle
-	if r := h.Session.Room; r.crowd != nil && !r.sure.IsZero() {
-		r.sure = clock.Min(r.sure, h.Until())
+	if r := h.Session.Room; r.rare != nil && !r.nextEnd.IsZero() {
+		r.nextEnd = clock.Min(r.nextEnd, h.Until())
 	}
 	if h.Lost {
 		l.more().lost++

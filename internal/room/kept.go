@@ -15,16 +15,16 @@ func Keepable(low, high int64) bool { return high-low > maxPasses }
 // renewed, unless late is set. It is given back when others want the lock, or when its time is over. Only anonymous
 // calls have such grants: nobody can re-enter those, so nobody else has their tokens.
 type kept struct {
-	of    *Session      // has the grant; may be over
-	last  int64         // its last token
-	now   bool          // it is kept at present
-	late  bool          // a call has taken it after a renewal was due: it is renewed, even if it is kept again
-	until clock.Instant // when it is given back, if it is kept
-	timer clock.Instant // when its timer fires, if it was set while the grant was kept; else zero
+	of     *Session      // has the grant; may be over
+	last   int64         // its last token
+	unused bool          // it is kept at present
+	late   bool          // a call has taken it after a renewal was due: it is renewed, even if it is kept again
+	until  clock.Instant // when it is given back, if it is kept
+	timer  clock.Instant // when its timer fires, if it was set while the grant was kept; else zero
 }
 
 // live reports whether the grant is kept at present and has not ended.
-func (k *kept) live() bool { return k != nil && k.now && !k.of.Over }
+func (k *kept) live() bool { return k != nil && k.unused && !k.of.Over }
 
 // keep keeps the grant after its hold has ended, for Sticky or less: a third of the lease must be left when it is given
 // back. It returns false, and keeps nothing, if others want the grant, it has no token left, or its renewals fail.
@@ -36,7 +36,7 @@ func (k *kept) keep(s *Session, at *Step) bool {
 	s.token++
 	s.left = uint8(min(int64(s.left), k.last-s.token))
 	s.reserve()
-	k.now, k.until = true, until
+	k.unused, k.until = true, until
 	// A timer that fires too early is set again by fired, so it is left alone: calls that take the lock in quick
 	// succession set no timer.
 	if !k.late && (k.timer.IsZero() || until.Until(k.timer) > 0) {
@@ -55,7 +55,7 @@ func (k *kept) take(w Want, at *Step) *Session {
 		k.giveBack(at)
 		return nil
 	}
-	k.now = false
+	k.unused = false
 	if due, _, _ := s.due(at.Now); at.Now.Reached(due) && !s.busy && !k.late {
 		s.schedule(at)
 		k.late = true
@@ -68,7 +68,7 @@ func (k *kept) giveBack(at *Step) {
 	if !k.live() {
 		return
 	}
-	k.now = false
+	k.unused = false
 	k.of.unreserve()
 	k.of.end(at)
 	at.do(Effect{Do: Release, Of: k.of.Acquisition})
@@ -99,12 +99,12 @@ func (k *kept) fired(s *Session, at *Step) bool {
 	}
 	due, grain, renew := s.due(at.Now)
 	switch {
-	case k.now && at.Now.Reached(k.until):
+	case k.unused && at.Now.Reached(k.until):
 		k.giveBack(at)
 	case k.late:
 		k.late = false
 		return false
-	case k.now, renew && at.Now.Until(due) > grain: // the timer was set while the grant was kept
+	case k.unused, renew && at.Now.Until(due) > grain: // the timer was set while the grant was kept
 		s.schedule(at)
 	default:
 		return false

@@ -21,7 +21,7 @@ type Flow struct {
 type line struct {
 	list.List // of *Follower, in order of arrival
 
-	said    clock.Instant // when Redis, or a hold here, last showed that the lock is taken; zero: not yet
+	takenAt clock.Instant // when Redis, or a hold here, last showed that the lock is taken; zero: not yet
 	silence silence       // whether Redis owes the call in front an answer
 }
 
@@ -62,7 +62,7 @@ type Follower struct {
 	Who   any   // woken when Given is set
 	Given Given // what it was given when it left the line
 
-	of    Flow
+	flow  Flow
 	terms *Terms
 	spot  *list.Element // nil: it has left
 }

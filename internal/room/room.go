@@ -33,21 +33,21 @@ type Room struct {
 	Runs   bool // a fair lock: entries next to each other in the queue may share a grant (see run)
 	Shared bool // a read/write lock: an anonymous writer may become a reader (Hold.Downgrade)
 
-	claimed  bool          // an anonymous call carries the claim: its acquisition waits in Redis or holds
-	passes   uint8         // how often the latest grant of the anonymous flow was passed on
-	since    clock.Instant // when the client learned of that grant
-	sessions lone[Session] // the sessions that hold now
-	kept     *kept         // the latest grant that may be kept (Terms.Sticky); nil: none yet
-	*crowd                 // nil until a call names an owner or finds the lock taken, or several sessions hold
+	claimed   bool          // an anonymous call carries the claim: its acquisition waits in Redis or holds
+	passes    uint8         // how often the latest grant of the anonymous flow was passed on
+	grantedAt clock.Instant // when the client learned of that grant
+	sessions  lone[Session] // the sessions that hold now
+	kept      *kept         // the latest grant that may be kept (Terms.Sticky); nil: none yet
+	*rare                   // nil until a call names an owner or finds the lock taken, or several sessions hold
 }
 
-// A crowd has the fields that few rooms need. It is a struct of its own to save memory.
-type crowd struct {
-	line  line           // the line of the anonymous calls
-	flows map[Flow]*line // the lines of named owners: one for each flow whose claim is carried
-	beat  clock.Instant  // when the next heartbeats of the room are due together: see align
-	owing lone[Hold]     // lost exclusive holds of named owners that still need their Unlock
-	sure  clock.Instant  // no hold on a handle ends by the clock before this; zero: not known (see Judge)
+// rare has the fields that few rooms need. It is a struct of its own to save memory.
+type rare struct {
+	line        line           // the line of the anonymous calls
+	flows       map[Flow]*line // the lines of named owners: one for each flow whose claim is carried
+	beat        clock.Instant  // when the next heartbeats of the room are due together: see align
+	owingUnlock lone[Hold]     // lost exclusive holds of named owners that still need their Unlock
+	nextEnd     clock.Instant  // no hold on a handle ends by the clock before this; zero: not known (see Judge)
 }
 
 // Enter makes the entry of a new acquisition. carries says whether the acquisition carries the claim of its flow.
@@ -59,16 +59,16 @@ func (r *Room) Enter(a *Acquisition, carries bool) *Entry {
 	return e
 }
 
-func (r *Room) needCrowd() {
-	if r.crowd == nil {
-		r.crowd = &crowd{}
+func (r *Room) needRare() {
+	if r.rare == nil {
+		r.rare = &rare{}
 	}
 }
 
 // align returns when to send a heartbeat: at due, or with earlier heartbeats of the room that come no more than slack
 // before due. Sending them together saves commands.
 func (r *Room) align(now, due clock.Instant, slack time.Duration) clock.Instant {
-	r.needCrowd()
+	r.needRare()
 	if early := r.beat.Until(due); early < 0 || early > slack || now.Reached(r.beat) {
 		r.beat = due
 	}
@@ -84,19 +84,19 @@ func (r *Room) Judge(at *Step) {
 		}
 		return
 	}
-	if r.needCrowd(); !r.sure.IsZero() && !at.Now.Reached(r.sure) {
+	if r.needRare(); !r.nextEnd.IsZero() && !at.Now.Reached(r.nextEnd) {
 		return
 	}
-	r.sure = clock.Instant{}
+	r.nextEnd = clock.Instant{}
 	for i := 0; i < r.sessions.len(); {
 		s := r.sessions.at(i)
 		if s.Check(at); s.Over {
 			continue // Check has removed it from the list, so the next one is at i
 		}
-		if end := s.firstEnd(); r.sure.IsZero() {
-			r.sure = end
+		if end := s.firstEnd(); r.nextEnd.IsZero() {
+			r.nextEnd = end
 		} else {
-			r.sure = clock.Min(r.sure, end) // on each of the two clocks of an Instant
+			r.nextEnd = clock.Min(r.nextEnd, end) // on each of the two clocks of an Instant
 		}
 		i++
 	}
@@ -106,11 +106,11 @@ func (r *Room) Judge(at *Step) {
 // owner, on any handle, still needs its Unlock. Or l has holds that Unlock could take for the call's. With OwesUnlock,
 // Bars also returns the lost hold. Call Judge first.
 func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
-	if w.Owner != "" && r.crowd != nil && r.owing.first != nil {
+	if w.Owner != "" && r.rare != nil && r.owingUnlock.first != nil {
 		// A branch relies on what its ancestors hold, so lost holds of ancestors count too. Otherwise a nested call would get
 		// a new grant, and nobody would notice that others may have held the lock in between.
 		for _, name := range Lineage(w.Owner) {
-			for _, h := range r.owing.all() {
+			for _, h := range r.owingUnlock.all() {
 				if h.Session.Name == name {
 					return OwesUnlock, h
 				}
@@ -132,7 +132,7 @@ func (r *Room) HeldSince() clock.Instant {
 
 // Empty reports whether nobody holds, waits or stands in line. It is for tests.
 func (r *Room) Empty() bool {
-	return r.sessions.len() == 0 && !r.claimed && (r.crowd == nil || r.line.Len() == 0 && len(r.flows) == 0 && r.owing.len() == 0)
+	return r.sessions.len() == 0 && !r.claimed && (r.rare == nil || r.line.Len() == 0 && len(r.flows) == 0 && r.owingUnlock.len() == 0)
 }
 
 // GiveBackKept releases the kept grant (Terms.Sticky), if there is one.
@@ -157,7 +157,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 		return First, nil, nil
 	}
 	p := &Follower{terms: w.Terms}
-	r.needCrowd()
+	r.needRare()
 	r.line.push(p)
 	for _, s := range r.sessions.all() {
 		if s.carries && !s.Named() {
@@ -169,17 +169,17 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 
 // follow is Want for a named owner: if another call of the owner in this mode asks Redis, this call stands in line.
 func (r *Room) follow(w Want) (Way, *Follower, *Session) {
-	of := Flow{w.Owner, w.Read}
-	r.needCrowd()
-	behind := r.flows[of]
+	flow := Flow{w.Owner, w.Read}
+	r.needRare()
+	behind := r.flows[flow]
 	if behind == nil {
 		if r.flows == nil {
 			r.flows = make(map[Flow]*line)
 		}
-		r.flows[of] = &line{}
+		r.flows[flow] = &line{}
 		return First, nil, nil
 	}
-	p := &Follower{of: of, terms: w.Terms}
+	p := &Follower{flow: flow, terms: w.Terms}
 	behind.push(p)
 	return Behind, p, nil
 }
@@ -196,19 +196,19 @@ func (r *Room) HeldBy(w Want) *Session {
 }
 
 // lineOf returns the line of a flow. It returns nil only if no call of the flow stands in line.
-func (r *Room) lineOf(of Flow) *line {
-	if r.crowd == nil {
+func (r *Room) lineOf(flow Flow) *line {
+	if r.rare == nil {
 		return nil
 	}
-	if of == (Flow{}) {
+	if flow == (Flow{}) {
 		return &r.line
 	}
-	return r.flows[of]
+	return r.flows[flow]
 }
 
 // next returns the first call in the line of a flow, or nil.
-func (r *Room) next(of Flow) *Follower {
-	if line := r.lineOf(of); line != nil && line.Len() > 0 {
+func (r *Room) next(flow Flow) *Follower {
+	if line := r.lineOf(flow); line != nil && line.Len() > 0 {
 		return line.Front().Value.(*Follower)
 	}
 	return nil
@@ -216,7 +216,7 @@ func (r *Room) next(of Flow) *Follower {
 
 // give takes a call out of its line, gives it what it waited for, and wakes it.
 func (r *Room) give(p *Follower, what Given, at *Step) {
-	r.lineOf(p.of).Remove(p.spot)
+	r.lineOf(p.flow).Remove(p.spot)
 	p.spot, p.Given = nil, what
 	at.do(Effect{Do: Wake, Who: p.Who})
 }
@@ -232,15 +232,15 @@ func (r *Room) handClaim(a *Acquisition, place int64, at *Step) {
 
 // passClaim gives the claim, with a place to ask for, to the next call in line. If no call stands in line, the claim is
 // free for the next call that must ask Redis.
-func (r *Room) passClaim(of Flow, place int64, at *Step) {
-	switch front := r.next(of); {
+func (r *Room) passClaim(flow Flow, place int64, at *Step) {
+	switch front := r.next(flow); {
 	case front != nil:
 		r.give(front, Given{Place: place}, at)
-	case of == Flow{}:
+	case flow == Flow{}:
 		r.claimed = false
-		r.noWord(of)
+		r.forgetTaken(flow)
 	default:
-		delete(r.flows, of)
+		delete(r.flows, flow)
 	}
 }
 
@@ -249,7 +249,7 @@ func (r *Room) passClaim(of Flow, place int64, at *Step) {
 func (r *Room) passToLine(s *Session, at *Step) bool {
 	front := r.next(Flow{})
 	if front == nil || !s.carries || *front.terms != *s.Terms || !s.canPass(at) ||
-		r.passes >= maxPasses || at.Now.Sub(r.since) >= maxPassTime {
+		r.passes >= maxPasses || at.Now.Sub(r.grantedAt) >= maxPassTime {
 		return false
 	}
 	r.passes++
@@ -265,10 +265,10 @@ func (r *Room) passToLine(s *Session, at *Step) bool {
 func (r *Room) Leave(p *Follower, at *Step) {
 	switch {
 	case p.spot != nil:
-		r.lineOf(p.of).Remove(p.spot)
+		r.lineOf(p.flow).Remove(p.spot)
 		p.spot = nil
 	case p.Given.Acquisition == nil:
-		r.passClaim(p.of, p.Given.Place, at)
+		r.passClaim(p.flow, p.Given.Place, at)
 	default:
 		p.Given.Acquisition.GiveUp(at)
 	}
@@ -277,12 +277,12 @@ func (r *Room) Leave(p *Follower, at *Step) {
 // admit lets all calls in line behind a session that was just granted join it, and reserves a hold for each. The
 // session lasts until each call has made its hold, so none loses the place for which it has waited.
 func (r *Room) admit(s *Session, at *Step) {
-	of := s.flow()
-	for line := r.flows[of]; line.Len() > 0; {
+	flow := s.flow()
+	for line := r.flows[flow]; line.Len() > 0; {
 		s.reserve()
 		r.give(line.Front().Value.(*Follower), Given{Acquisition: s.Acquisition, Joined: true}, at)
 	}
-	delete(r.flows, of)
+	delete(r.flows, flow)
 	s.carries = false
 }
 
@@ -307,18 +307,18 @@ func (r *Room) passToRun(s *Session, at *Step) bool {
 	return false
 }
 
-// word records for the line behind a that the lock is taken: Redis has said so to a, or a holds it. The calls in line
-// have not asked Redis. If their wait ends, they know only from this that the lock was taken.
-func (r *Room) word(a *Acquisition, now clock.Instant) {
+// noteTaken records for the line behind a that the lock is taken: Redis has said so to a, or a holds it. The calls in
+// line have not asked Redis. If their wait ends, they know only from this that the lock was taken.
+func (r *Room) noteTaken(a *Acquisition, now clock.Instant) {
 	if line := a.line(); line != nil {
-		line.said = now
+		line.takenAt = now
 	}
 }
 
-// noWord forgets what a line knows of the lock and of Redis' silence, because both are out of date.
-func (r *Room) noWord(of Flow) {
-	if line := r.lineOf(of); line != nil {
-		line.said, line.silence = clock.Instant{}, silence{}
+// forgetTaken forgets what a line knows of the lock and of Redis' silence, because both are out of date.
+func (r *Room) forgetTaken(flow Flow) {
+	if line := r.lineOf(flow); line != nil {
+		line.takenAt, line.silence = clock.Instant{}, silence{}
 	}
 }
 
@@ -334,21 +334,21 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 		}
 		return false, t
 	}
-	of := Flow{}
+	flow := Flow{}
 	if w.Owner != "" {
-		of = Flow{w.Owner, w.Read}
+		flow = Flow{w.Owner, w.Read}
 	}
 	for _, s := range r.sessions.all() {
-		if s.carries && s.flow() == of && !s.ended(now) {
+		if s.carries && s.flow() == flow && !s.ended(now) {
 			return true, Trouble{}
 		}
 	}
-	line := r.lineOf(of)
+	line := r.lineOf(flow)
 	if line == nil {
 		return false, Trouble{}
 	}
 	t = line.silence.trouble(now)
-	return !line.said.IsZero() && (!t.Is() || began.Until(line.said) >= 0), t
+	return !line.takenAt.IsZero() && (!t.Is() || began.Until(line.takenAt) >= 0), t
 }
 
 // A Step is one event in a room: when it happens, and what must be done afterwards.
@@ -367,14 +367,14 @@ type Step struct {
 // A Deed says what the driver must do for an effect.
 type Deed uint8
 
-// The deeds. The driver (keeper.endUntold) does Timer, Forget, Lose, TellWanted and Paid in order, and before the next
-// step of the room: otherwise a late timer would undo a newer one. Then it does the others, in any order.
+// The deeds. The driver (keeper.endUntold) does Timer, Forget, Lose, TellWanted and LossEnded in order, and before the
+// next step of the room: otherwise a late timer would undo a newer one. Then it does the others, in any order.
 const (
 	Timer      Deed = iota + 1 // set the timer of Of to At, or up to Grain earlier; a zero At stops it
 	Forget                     // make the client forget the nonce of Of
 	Lose                       // end the contexts of the lost Hold, and tell its holder
 	TellWanted                 // tell the holder of Hold that others wait for its end
-	Paid                       // stop keeping the room in use for the lost Hold, which its holder has ended
+	LossEnded                  // stop keeping the room in use for the lost Hold, which its holder has ended
 	Wake                       // wake the call that waits on Who
 	Release                    // release Of in Redis, whether it waits or holds there
 	Tell                       // tell Redis in the background what the session of Of holds

@@ -35,7 +35,7 @@ type Session struct {
 	Ledger  ledger.Ledger // what Redis knows of the holds, and what it must know
 	shares  lone[share]   // the holds by their terms; empty if their number cannot change
 	run     *run          // the acquisitions in the queue that share the grant; nil: none
-	since   int64         // op of the request by which it last began to wait on a condition
+	awaitOp int64         // op of the request by which it last began to wait on a condition
 }
 
 // expired is ErrExpired if the latest renewal extended no trust, because too few replicas had it. why is its error.
@@ -64,14 +64,14 @@ func (s *Session) ToConfirm() bool {
 		return true
 	}
 	other := false
-	s.parts(func(p part) { other = other || p.terms.TTL != s.Terms.TTL || p.terms.Fixed && !s.Terms.Fixed })
+	s.eachGroup(func(g group) { other = other || g.terms.TTL != s.Terms.TTL || g.terms.Fixed && !s.Terms.Fixed })
 	return s.waking && other
 }
 
 // Confirmation returns the wish for the statement that ToConfirm asks for.
 func (s *Session) Confirmation() *ledger.Wish {
 	x := s.Terms.Wish()
-	s.parts(func(p part) { x.Lease = max(x.Lease, p.terms.TTL) }) // the longest of its holds
+	s.eachGroup(func(g group) { x.Lease = max(x.Lease, g.terms.TTL) }) // the longest of its holds
 	x.Kept = false
 	return x
 }
@@ -81,7 +81,7 @@ func (s *Session) Need() Replicas {
 	need := s.Terms.Replicas
 	n, timeout := s.Ledger.Strictest()
 	need = need.or(Replicas{n, timeout})
-	s.parts(func(p part) { need = need.or(p.terms.Replicas) })
+	s.eachGroup(func(g group) { need = need.or(g.terms.Replicas) })
 	return need
 }
 
@@ -113,14 +113,14 @@ func (s *Session) Hold(h *Hold, at *Step) {
 	s.holds.add(h)
 	s.Ledger.Add(ledger.One(h.Read), h.local)
 	if s.counted() {
-		of := s.share(h)
-		if of == nil {
-			of = &share{terms: h.Terms}
-			s.shares.add(of)
+		own := s.share(h)
+		if own == nil {
+			own = &share{terms: h.Terms}
+			s.shares.add(own)
 		}
-		of.holds++
-		if of.terms.ends() {
-			of.ordered.add(h)
+		own.holds++
+		if own.terms.ends() {
+			own.ordered.add(h)
 		}
 	}
 	if s.counted() || s.Terms != h.Terms { // otherwise the timer is right for this hold already
@@ -137,18 +137,18 @@ func (s *Session) drop(h *Hold) {
 	if !s.counted() {
 		return
 	}
-	of := s.share(h)
-	of.ordered.remove(h)
-	if of.holds--; of.holds == 0 {
-		s.shares.remove(of)
+	own := s.share(h)
+	own.ordered.remove(h)
+	if own.holds--; own.holds == 0 {
+		s.shares.remove(own)
 	}
 }
 
 // share returns the share that counts holds with the terms of h, or nil. A statement looks at shares, not at each hold.
 func (s *Session) share(h *Hold) *share {
-	for _, of := range s.shares.all() {
-		if of.terms == h.Terms || *of.terms == *h.Terms {
-			return of
+	for _, share := range s.shares.all() {
+		if share.terms == h.Terms || *share.terms == *h.Terms {
+			return share
 		}
 	}
 	return nil
@@ -252,7 +252,7 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 		return st, false
 	}
 	s.op++
-	s.busy, s.news = true, false
+	s.busy, s.wantedByMessage = true, false
 	said := ledger.Statement{Op: s.op, Counts: s.Ledger.Meant}
 	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several, renewal: true}, true
 }
@@ -296,7 +296,7 @@ func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool
 // statement makes a statement of all that Redis must know.
 func (s *Session) statement(at *Step) *Statement {
 	s.op++
-	s.news = false
+	s.wantedByMessage = false
 	said := s.Ledger.State(s.op)
 	st := &Statement{Session: s, Sent: at.Now, Said: said, Lease: said.Lease, Several: s.several}
 	if said.Lease > 0 { // otherwise it gives up holds, which no replica must acknowledge
@@ -345,39 +345,39 @@ func (s *Session) ended(now clock.Instant) bool {
 		return now.Reached(s.trust)
 	}
 	var end clock.Instant
-	s.parts(func(p part) {
-		if until := s.trustEnds(p.terms.TTL, p.newest); end.IsZero() || end.Until(until) > 0 {
+	s.eachGroup(func(g group) {
+		if until := s.trustEnds(g.terms.TTL, g.newest); end.IsZero() || end.Until(until) > 0 {
 			end = until
 		}
 	})
 	return now.Reached(end)
 }
 
-// A part describes the holds of a session that have the same terms.
-type part struct {
+// A group describes the holds of a session that have the same terms.
+type group struct {
 	terms          *Terms
 	oldest, newest clock.Instant // Hold.last of the oldest and of the newest of these holds
 }
 
 // renews reports whether the watchdog still renews the newest of these holds.
-func (p *part) renews(now clock.Instant) bool {
-	return !p.terms.Fixed && (p.newest.IsZero() || !now.Reached(p.newest))
+func (g *group) renews(now clock.Instant) bool {
+	return !g.terms.Fixed && (g.newest.IsZero() || !now.Reached(g.newest))
 }
 
-// parts calls f with each part of the session.
-func (s *Session) parts(f func(p part)) {
+// eachGroup calls f with each group of the session.
+func (s *Session) eachGroup(f func(g group)) {
 	switch h := s.holds.first; {
 	case h == nil: // there is no hold: its call has not made one yet, or the grant is kept
-		f(part{terms: s.Terms})
+		f(group{terms: s.Terms})
 	case !s.counted():
-		f(part{h.Terms, h.last, h.last})
+		f(group{h.Terms, h.last, h.last})
 	default:
-		for _, of := range s.shares.all() {
-			p := part{terms: of.terms}
-			if of.terms.ends() {
-				p.oldest, p.newest = of.ordered.first.last, of.ordered.last().last
+		for _, share := range s.shares.all() {
+			g := group{terms: share.terms}
+			if share.terms.ends() {
+				g.oldest, g.newest = share.ordered.first.last, share.ordered.last().last
 			}
-			f(p)
+			f(g)
 		}
 	}
 }
@@ -385,9 +385,9 @@ func (s *Session) parts(f func(p part)) {
 // renewal returns the lease that a renewal asks for, and whether any hold is still renewed. For holds that are not
 // renewed, Redis has the whole lease already.
 func (s *Session) renewal(now clock.Instant) (lease time.Duration, renew bool) {
-	s.parts(func(p part) {
-		if p.renews(now) {
-			lease, renew = max(lease, p.terms.TTL), true
+	s.eachGroup(func(g group) {
+		if g.renews(now) {
+			lease, renew = max(lease, g.terms.TTL), true
 		}
 	})
 	return lease, renew
@@ -395,9 +395,9 @@ func (s *Session) renewal(now clock.Instant) (lease time.Duration, renew bool) {
 
 // shortest returns the shortest TTL of the holds that are renewed, or the grant's TTL if none is.
 func (s *Session) shortest(now clock.Instant) (ttl time.Duration) {
-	s.parts(func(p part) {
-		if p.renews(now) && (ttl == 0 || p.terms.TTL < ttl) {
-			ttl = p.terms.TTL
+	s.eachGroup(func(g group) {
+		if g.renews(now) && (ttl == 0 || g.terms.TTL < ttl) {
+			ttl = g.terms.TTL
 		}
 	})
 	return cmp.Or(ttl, s.Terms.TTL)
@@ -406,12 +406,12 @@ func (s *Session) shortest(now clock.Instant) (ttl time.Duration) {
 // due returns when the next renewal is due: when the first hold needs it. It may be sent earlier by up to grain. renew
 // is false if no hold is renewed.
 func (s *Session) due(now clock.Instant) (first clock.Instant, grain time.Duration, renew bool) {
-	s.parts(func(p part) {
-		if !p.renews(now) {
+	s.eachGroup(func(g group) {
+		if !g.renews(now) {
 			return
 		}
-		if due := trust.Due(s.trustEnds(p.terms.TTL, p.newest), p.terms.TTL); !renew || due.Until(first) > 0 {
-			first, grain, renew = due, trust.Grain(p.terms.TTL), true
+		if due := trust.Due(s.trustEnds(g.terms.TTL, g.newest), g.terms.TTL); !renew || due.Until(first) > 0 {
+			first, grain, renew = due, trust.Grain(g.terms.TTL), true
 		}
 	})
 	return first, grain, renew
@@ -422,8 +422,8 @@ func (s *Session) firstEnd() (end clock.Instant) {
 	if s.waking || s.holds.first == nil {
 		return s.trust
 	}
-	s.parts(func(p part) {
-		if until := s.trustEnds(p.terms.TTL, p.oldest); end.IsZero() || until.Until(end) > 0 {
+	s.eachGroup(func(g group) {
+		if until := s.trustEnds(g.terms.TTL, g.oldest); end.IsZero() || until.Until(end) > 0 {
 			end = until
 		}
 	})
@@ -509,9 +509,9 @@ func (s *Session) covers(t *Terms, now clock.Instant) bool {
 	return !s.Over && !s.Absent() && s.Ledger.Knows() && !s.unproven && *t == *s.Terms && !s.Terms.Fixed && s.fresh(s.Terms.TTL, now)
 }
 
-// Part makes a session wait on a condition: from now on it does not hold here. Part returns the entry by which it
-// waits, or nil if it has no write hold to give up. shaken is for Entry.Shake.
-func (s *Session) Part(shaken any, at *Step) *Entry {
+// BeginWait makes a session wait on a condition: from now on it does not hold here. It returns the entry by which the
+// session waits, or nil if that has no write hold to give up. shaken is for Entry.Shake.
+func (s *Session) BeginWait(shaken any, at *Step) *Entry {
 	s.Check(at)
 	n := s.Ledger.Kept()
 	if s.Over || s.Absent() || n.Writes == 0 {
@@ -535,7 +535,7 @@ func (s *Session) Part(shaken any, at *Step) *Entry {
 // before EndWait.
 func (s *Session) wake(a *Await, token int64, at *Step) {
 	s.busy, s.several, s.handed, s.fails, s.why = false, false, false, 0, nil
-	s.since, s.waking = a.Op, true
+	s.awaitOp, s.waking = a.Op, true
 	for _, h := range s.holds.all() {
 		h.Token, h.Acquired = token, at.Now
 		h.start()
@@ -628,7 +628,7 @@ func (s *Session) endLost(why error, at *Step) {
 	s.Over, s.why = true, why
 	at.timer(s.Acquisition, clock.Instant{}, 0)
 	r.sessions.remove(s)
-	r.noWord(s.flow())
+	r.forgetTaken(s.flow())
 	r.handClaim(s.Acquisition, PlaceNew, at)
 	s.dismiss(at)
 	for _, h := range s.holds.all() {

@@ -54,7 +54,7 @@ type Renewal struct {
 // stale reports whether the session has begun to wait on a condition since the statement was made. Then the answer is
 // about holds that it has given up.
 func (st *Statement) stale() bool {
-	return st.Session.Away() || st.Said.Op < st.Session.since
+	return st.Session.Away() || st.Said.Op < st.Session.awaitOp
 }
 
 // Stated takes the reply to a statement. acks is how many replicas have acknowledged it. A statement that a later one

@@ -19,10 +19,10 @@ func (e *Encoder) Await(keys key.Keys, s Session, a *room.Await, ttl time.Durati
 }
 
 // DecodeAwait reads the answer to Await. now is server ms. more means that the queue was too long to be settled.
-func DecodeAwait(raw []any) (said room.Parting, now int64, more bool, err error) {
+func DecodeAwait(raw []any) (said room.AwaitReply, now int64, more bool, err error) {
 	cur := scriptAwait.Read(raw)
 	now, more = serverTime(cur), yes(cur, "more")
-	said = room.Parting(cur.Within("state", int64(room.OwnerElsewhere), int64(room.Parted)))
+	said = room.AwaitReply(cur.Within("state", int64(room.OwnerElsewhere), int64(room.OnCondition)))
 	return said, now, more, cur.End()
 }
 

@@ -263,7 +263,7 @@ func (m *member) done(at *room.Step) {
 		case room.Lose:
 			m.owed++
 			m.hall.loses(m, e)
-		case room.Paid:
+		case room.LossEnded:
 			m.owed--
 		case room.TellWanted:
 			if m.hall.urged[e.Hold] || !e.Hold.Wanted {

@@ -129,7 +129,7 @@ var branchRules = []Rule{
 	},
 	{
 		"a branch locks by no handle of its flow", "internal/room Hold.Put",
-		"h.Handle.mistakes(h)", "false",
+		"h.Handle.confusable(h)", "false",
 		[]string{"TestUnlockOfAnOwnerEndsNoHoldOfItsBranch", "TestLossOfABranchIsNotToldToItsFlow"},
 	},
 	{
@@ -143,12 +143,12 @@ var branchRules = []Rule{
 		[]string{"TestBranchesOfABranchAreLetInThoughTheRootHolds"},
 	},
 	{
-		"a flow locks by no handle of a branch that is inside", "internal/room Handle.mistakes",
+		"a flow locks by no handle of a branch that is inside", "internal/room Handle.confusable",
 		"other.Session.Name != h.Session.Name", "Descends(h.Session.Name, other.Session.Name)",
 		[]string{"TestAFlowLocksByNoHandleByWhichItsBranchIsInside"},
 	},
 	{
-		"a flow locks by no handle by which its branch waits on a condition", "internal/room Handle.mistakes",
+		"a flow locks by no handle by which its branch waits on a condition", "internal/room Handle.confusable",
 		"return true", "_ = true",
 		[]string{"TestAFlowLocksByNoHandleByWhichItsBranchWaitsOnACondition"},
 	},

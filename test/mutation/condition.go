@@ -178,7 +178,7 @@ var conditionRules = []Rule{
 		[]string{"TestWaitThatIsRefusedWithoutAnAnswerIsRefusedAgain"},
 	},
 	{
-		"condition: the number behind that of a wait is kept for its refusal", "internal/room Session.Part",
+		"condition: the number behind that of a wait is kept for its refusal", "internal/room Session.BeginWait",
 		"s.op += 2", "s.op++",
 		[]string{"TestWaitThatIsRefusedWithoutAnAnswerIsRefusedAgain"},
 	},
@@ -209,7 +209,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: an answer of before the wait is none of what holds again", "internal/room Statement.stale",
-		"return st.Session.Away() || st.Said.Op < st.Session.since", "return false",
+		"return st.Session.Away() || st.Said.Op < st.Session.awaitOp", "return false",
 		[]string{"TestRenewalThatIsAnsweredAfterAWaitLosesNothing"},
 	},
 	{
@@ -258,7 +258,7 @@ var conditionRules = []Rule{
 		[]string{"TestAnUnlockDuringAWaitOfItsOwnerIsRemembered", "TestAWaitWhoseHoldsAreAllUnlockedIsLostAndTheLockIsFree"},
 	},
 	{
-		"condition: the handle is free while its owner waits", "internal/room Session.Part",
+		"condition: the handle is free while its owner waits", "internal/room Session.BeginWait",
 		"h.goAway(at)", "_ = h",
 		[]string{"TestUnlockEndsNoHoldWhoseOwnerWaits"},
 	},
@@ -284,12 +284,12 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: the longest lease of the holds is asked for after a wait", "internal/room Session.ToConfirm",
-		"p.terms.TTL != s.Terms.TTL", "p.terms.TTL < s.Terms.TTL",
+		"g.terms.TTL != s.Terms.TTL", "g.terms.TTL < s.Terms.TTL",
 		[]string{"TestALongerFixedLeaseIsHadAfterAWaitThatHeardNothing"},
 	},
 	{
 		"condition: a lease that is not renewed is as long as the longest of the holds", "internal/room Session.Confirmation",
-		"s.parts(func(p part) { x.Lease = max(x.Lease, p.terms.TTL) })", "",
+		"s.eachGroup(func(g group) { x.Lease = max(x.Lease, g.terms.TTL) })", "",
 		[]string{"TestHoldsOfTwoLeasesAreKeptAfterAWait"},
 	},
 	{

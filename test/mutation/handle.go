@@ -191,7 +191,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a lost hold that has ended holds up its owner no more", "internal/room Hold.end",
-		"r.owing.remove(h)", "",
+		"r.owingUnlock.remove(h)", "",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{
@@ -206,7 +206,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a hold that ends before those on other handles is looked at in time", "internal/room Handle.add",
-		"r.sure = clock.Min(r.sure, h.Until())", "",
+		"r.nextEnd = clock.Min(r.nextEnd, h.Until())", "",
 		[]string{"TestAReaderWithAShorterLeaseThanTheOthersIsNotTrustedAfterAPause"},
 	},
 	{

@@ -25,7 +25,7 @@ var holdRules = []Rule{
 	},
 	{
 		"after a wait a shorter lease is stated", "internal/room Session.ToConfirm",
-		"p.terms.TTL != s.Terms.TTL", "p.terms.TTL > s.Terms.TTL",
+		"g.terms.TTL != s.Terms.TTL", "g.terms.TTL > s.Terms.TTL",
 		[]string{"TestANestedHoldOfOtherTermsIsKeptAfterAWait"},
 	},
 	{
@@ -35,7 +35,7 @@ var holdRules = []Rule{
 	},
 	{
 		"after a wait a fixed lease is whole", "internal/room Session.ToConfirm",
-		"|| p.terms.Fixed && !s.Terms.Fixed", "",
+		"|| g.terms.Fixed && !s.Terms.Fixed", "",
 		[]string{"TestANestedHoldOfOtherTermsIsKeptAfterAWait"},
 	},
 	{
@@ -55,7 +55,7 @@ var holdRules = []Rule{
 	},
 	{
 		"the claim is not dropped by who leaves the line", "internal/room Room.Leave",
-		"r.passClaim(p.of, p.Given.Place, at)", "",
+		"r.passClaim(p.flow, p.Given.Place, at)", "",
 		[]string{"TestWhatIsHandedToACallThatLeavesTheLineGoesToTheNext", "TestExplorationOfRoomsFindsNothing"},
 	},
 	{
@@ -200,7 +200,7 @@ var holdRules = []Rule{
 	},
 	{
 		"the longest TTL is renewed", "internal/room Session.renewal",
-		"lease, renew = max(lease, p.terms.TTL), true", "if renew = true; lease == 0 {\n\tlease = p.terms.TTL\n}",
+		"lease, renew = max(lease, g.terms.TTL), true", "if renew = true; lease == 0 {\n\tlease = g.terms.TTL\n}",
 		[]string{"TestLongestTTLOfNestedHoldsIsRenewed"},
 	},
 	{

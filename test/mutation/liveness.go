@@ -281,7 +281,7 @@ var Liveness = []Rule{
 	},
 	{
 		"what a room has judged ends with the first trust", "internal/room Room.Judge",
-		"!r.sure.IsZero() && !at.Now.Reached(r.sure)", "!r.sure.IsZero()",
+		"!r.nextEnd.IsZero() && !at.Now.Reached(r.nextEnd)", "!r.nextEnd.IsZero()",
 		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
 	},
 	{

@@ -45,12 +45,12 @@ var outageRules = []Rule{
 	},
 	{
 		"the line goes by its front while that is answered", "internal/room Room.Hears",
-		"return !line.said.IsZero() && (!t.Is() || began.Until(line.said) >= 0), t", "return !line.said.IsZero(), t",
+		"return !line.takenAt.IsZero() && (!t.Is() || began.Until(line.takenAt) >= 0), t", "return !line.takenAt.IsZero(), t",
 		[]string{"TestWhoStandsInLineIsToldOfAnOutage"},
 	},
 	{
 		"what the first waiter is told is kept for the line", "internal/room Entry.noteWaiting",
-		"e.Room.needCrowd()", "",
+		"e.Room.needRare()", "",
 		[]string{"TestLineKnowsWhatItsFirstWaiterWasTold"},
 	},
 	{

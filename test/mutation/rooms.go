@@ -30,7 +30,7 @@ var roomRules = []Rule{
 	},
 	{
 		"a claim of a named owner that nobody takes is free", "internal/room Room.passClaim",
-		"delete(r.flows, of)", "",
+		"delete(r.flows, flow)", "",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{

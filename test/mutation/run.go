@@ -43,7 +43,7 @@ var runRules = []Rule{
 		[]string{"TestARunThatIsCutShortLeavesNobodyBehind"},
 	},
 	{
-		"run: who was served leaves where the holder waits on a condition", "internal/room Session.Part",
+		"run: who was served leaves where the holder waits on a condition", "internal/room Session.BeginWait",
 		"s.dismiss(at)", "",
 		[]string{"TestARunGoesOnWhereItsHolderWaitsOnACondition"},
 	},

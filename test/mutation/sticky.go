@@ -9,7 +9,7 @@ var stickyRules = []Rule{
 	},
 	{
 		"a kept grant is given back in time", "internal/room kept.fired",
-		"case k.now && at.Now.Reached(k.until):", "case false:",
+		"case k.unused && at.Now.Reached(k.until):", "case false:",
 		[]string{"TestAKeptLockIsFreeWhenItsTimeIsOver"},
 	},
 	{
@@ -69,7 +69,7 @@ var stickyRules = []Rule{
 	},
 	{
 		"a kept grant is not renewed", "internal/room kept.fired",
-		"case k.now, renew", "case renew",
+		"case k.unused, renew", "case renew",
 		[]string{"TestAKeptGrantIsNotRenewed"},
 	},
 	{

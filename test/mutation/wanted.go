@@ -59,7 +59,7 @@ var wantedRules = []Rule{
 	},
 	{
 		"a renewal says that nobody waits any more", "internal/room Acquisition.noteWanted",
-		"a.wanted = wanted || a.news", "a.wanted = a.wanted || wanted",
+		"a.wanted = wanted || a.wantedByMessage", "a.wanted = a.wanted || wanted",
 		[]string{"TestANestedHoldIsWantedWhileSomebodyWaits"},
 	},
 	{
@@ -79,7 +79,7 @@ var wantedRules = []Rule{
 	},
 	{
 		"only the latest grant says whether others wait", "internal/room Entry.Granted",
-		"a.news = false", "",
+		"a.wantedByMessage = false", "",
 		[]string{"TestAGrantThatIsNotBelievedDoesNotSayThatOthersWait"},
 	},
 	{
