@@ -86,7 +86,7 @@ local function enter_queue(waiter, place)
   insert_waiter(waiter, true)
   local names = waiter.named and lineage(waiter.owner) or {}
   for i = 2, #names do
-    state.stirred[names[i]] = true -- one of them may hold
+    state.stirred[names[i]] = true -- this ancestor may hold: then the waiter can enter
   end
 end
 

@@ -149,7 +149,7 @@ local function nearest_hold(owner)
         -- If the hold that this owner entered only reads now, its write holds are over, but its read holds last.
         local s = { owner = name, low = part.low, writes = part.writing }
         local mode = grant and s.writes > 0 and not is_orphan(s) and 'w'
-        s.writes = 0 -- what writes may have ended because the ancestor only reads, and what reads goes on
+        s.writes = 0
         if mode or grant and not is_orphan(s) then
           return { owner = name, low = grant.low, high = grant.high, mode = mode or 'r', below = part.below, writers = part.writers }
         end
@@ -251,7 +251,7 @@ end
 local function count(owner, low, sessions, writing)
   local parts = parts_of(owner, low)
   for _, name in ipairs(parts[1] and state.branches and lineage(owner) or {}) do
-    state.stirred[name] = true -- who waited at this hold may enter one of a further ancestor, even in another grant
+    state.stirred[name] = true -- a waiter below this owner may now enter the hold of an ancestor
   end
   for i, part in ipairs(parts) do
     if i == 1 then
@@ -352,7 +352,7 @@ local function put(s, entered)
   if entered then
     s.low, s.high = entered.low, entered.high
     if state.rests > 0 then
-      state.rester = '-' -- the name rests, also if the call that was granted it fails
+      state.rester = '-' -- another call has the grant too, so the first call cannot undo the rest
       redis.call('HSET', KEYS[1], 'rests', write_rests(state.rests, '-', 0))
     end
   else

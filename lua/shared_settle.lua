@@ -113,7 +113,7 @@ local function admit_branches(owner)
       return true, moved
     end
     local waiter = stored_waiter(nonce)
-    budget = budget - 1 - math.floor(waiter and #waiter.owner / 100 or 0) -- each ancestor is looked for
+    budget = budget - 1 - math.floor(waiter and #waiter.owner / 100 or 0) -- a long name costs more: each ancestor is looked up
     local by = waiter and nearest_hold(waiter.owner)
     if waiter and waiter.deadline <= now then
       drop_gone(nonce, waiter)
