@@ -696,7 +696,7 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 	}
 	var call transport.Call
 	if k != nil {
-		call = c.wire.Release(k.keys(), wire.Session{Nonce: name}, replay.Owing, replay.AnyLease, false)
+		call = c.wire.Release(k.keys(), wire.Session{Nonce: name}, replay.OwesSignal, replay.AnyLease, false)
 	}
 	if n := r.journal.Find(id); ours && n != nil {
 		if !asked.IsZero() && !asked.Reached(n.Answered) {

@@ -60,7 +60,7 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	t := l.first.terms
 	l.majority = quorum.Lock{Primaries: all, Check: q.check(all), TTL: t.TTL, Fixed: t.Fixed, MaxHold: t.MaxHold, Rest: t.Rest.For, Errors: quorum.Errors{
 		Taken: ErrNotAcquired, Closed: ErrClosed, Silent: ErrUnavailable, Unconfirmed: ErrUnconfirmed, Lost: ErrLost, NotHeld: ErrNotHeld, Forced: errForced, Final: isFinal,
-	}, Leaving: func() func() { return q.leaving.Begin(name) }}
+	}, BeginLeaving: func() func() { return q.leaving.Begin(name) }}
 	return l
 }
 
@@ -524,7 +524,7 @@ func (p part) Raise(ctx context.Context, within time.Duration, token int64) bool
 	return p.raise(ctx, within, token)
 }
 
-func (p part) Look(ctx context.Context, within time.Duration) {
+func (p part) AskWhetherHeld(ctx context.Context, within time.Duration) {
 	a := p.acquisition()
 	s := wire.Session{Hash: a.keeper.keys().Hash, Nonce: a.nonce.String(), Owner: a.owner()}
 	raw, err := p.lock.c.transport.Do(ctx, within, p.lock.c.wire.Raise(s, 0, p.lock.terms.TTL)) // raises nothing

@@ -66,7 +66,7 @@ func lockOn(all []*fakePrimary) *quorum.Lock {
 		Final: func(err error) bool { return errors.Is(err, errRefused) || errors.Is(err, errClosed) },
 	}}
 	l.Check = func(context.Context, []quorum.Hold, []int) error { return nil }
-	l.Leaving = func() func() { return func() {} }
+	l.BeginLeaving = func() func() { return func() {} }
 	for _, p := range all {
 		l.Primaries = append(l.Primaries, p)
 	}
@@ -289,7 +289,7 @@ func (h *fakeHold) MarkReturned(bool) {}
 
 func (h *fakeHold) WhenWanted(f func()) {}
 
-func (h *fakeHold) Look(context.Context, time.Duration) {}
+func (h *fakeHold) AskWhetherHeld(context.Context, time.Duration) {}
 
 // A deaf primary's holds are held, and it does not hear of tokens.
 type deaf struct{ *fakePrimary }

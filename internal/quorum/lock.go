@@ -34,8 +34,8 @@ type Hold interface {
 	// Raise raises the primary's token counter to that token at least. It reports whether the primary has answered that
 	// the counter is raised and the hold is held.
 	Raise(ctx context.Context, within time.Duration, token int64) bool
-	// Look asks the primary whether it still has the hold. If the primary answers that it does not, the hold is lost.
-	Look(ctx context.Context, within time.Duration)
+	// AskWhetherHeld asks the primary whether it still has the hold. If it answers that it does not, the hold is lost.
+	AskWhetherHeld(ctx context.Context, within time.Duration)
 	WhenWanted(f func()) // calls f when others wait for its end
 	// MarkReturned says that the call has returned the hold. The name rests after it only then, and only with rests.
 	MarkReturned(rests bool)
@@ -71,9 +71,9 @@ type Lock struct {
 	// hold of each primary, or nil. refused are the indexes of those that have said that the lock is taken.
 	Check func(ctx context.Context, held []Hold, refused []int) error
 
-	// Leaving is called when a failed attempt begins to give back its holds. It returns a function that is called once
-	// each primary has taken its hold back, or has been silent for the patience.
-	Leaving func() (left func())
+	// BeginLeaving is called when a failed attempt begins to give back its holds. It returns a function that is called
+	// once each primary has taken its hold back, or has been silent for the patience.
+	BeginLeaving func() (left func())
 }
 
 // Attempt asks all primaries at once. If several callers split the primaries, the caller that holds the first one that
@@ -90,7 +90,7 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 			h.GiveBack(ctx)
 		}
 	}()
-	err = h.collect(ctx, 0)
+	err = h.gatherAndCheck(ctx, 0)
 	if !once && errors.Is(err, l.Errors.Taken) {
 		first, held := h.first()
 		if !held {
@@ -99,7 +99,7 @@ func (l *Lock) Attempt(ctx context.Context, once bool) (_ *Majority, err error) 
 			err = h.queue(ctx, first)
 		}
 		if held || err == nil {
-			err = h.collect(ctx, l.patience())
+			err = h.gatherAndCheck(ctx, l.patience())
 		}
 		// If ctx has ended meanwhile, the earlier answer of a majority still counts: the lock is taken.
 		if err != nil && ctx.Err() != nil && !l.Errors.Final(err) {
@@ -128,9 +128,9 @@ func (l *Lock) patience() time.Duration {
 	return min(max(l.TTL/6, 100*time.Millisecond), 500*time.Millisecond)
 }
 
-// beside runs fn in the background, on a goroutine of the primary's client or of another one that is open. If all
+// spawn runs fn in the background, on a goroutine of the primary's client or of another one that is open. If all
 // clients are closed, the requests of fn fail at once, so fn runs on the caller's goroutine.
-func (l *Lock) beside(primary int, fn func()) {
+func (l *Lock) spawn(primary int, fn func()) {
 	for i := range l.Primaries {
 		if l.Primaries[(primary+i)%len(l.Primaries)].Spawn(fn) {
 			return

@@ -39,7 +39,7 @@ type member struct {
 	token    int64 // of this hold, as is owner: the majority's may differ
 	owner    string
 	raised   bool      // the primary's counter has reached the majority's token, so the hold counts
-	asking   bool      // a request is in flight
+	busy     bool      // a request is in flight
 	leaving  bool      // its hold is being given back
 	since    time.Time // when the request or the giving back began
 	answered bool      // the latest answer was a hold, or that the lock is taken
@@ -47,8 +47,8 @@ type member struct {
 	err      error     // of the latest failed request, or why its hold was lost
 }
 
-// collect calls gather, and then checks that the primaries that answered are different servers.
-func (h *Majority) collect(ctx context.Context, wait time.Duration) error {
+// gatherAndCheck calls gather, and then checks that the primaries that answered are different servers.
+func (h *Majority) gatherAndCheck(ctx context.Context, wait time.Duration) error {
 	err := h.gather(ctx, wait)
 	if err != nil && !errors.Is(err, h.lock.Errors.Taken) {
 		return err
@@ -81,7 +81,7 @@ func (h *Majority) gather(ctx context.Context, wait time.Duration) error {
 		}
 	}
 	// A primary may answer as late as at the end of wait, and its answer takes time to arrive.
-	h.await(ctx, wait+h.lock.patience(), func(m member) (counts, open bool) { return m.hold != nil, m.asking })
+	h.await(ctx, wait+h.lock.patience(), func(m member) (counts, open bool) { return m.hold != nil, m.busy })
 	return h.tally()
 }
 
@@ -194,9 +194,9 @@ func (h *Majority) queue(ctx context.Context, at int) error {
 func (h *Majority) seek(primary int, wait time.Duration, lost bool) {
 	h.mu.Lock()
 	m := &h.members[primary]
-	idle := !m.asking && m.hold == nil && !m.forced && h.err == nil // it may have granted a hold since the caller looked
+	idle := !m.busy && m.hold == nil && !m.forced && h.err == nil // it may have granted a hold since the caller looked
 	if idle {
-		m.asking, m.since = true, time.Now()
+		m.busy, m.since = true, time.Now()
 	}
 	h.mu.Unlock()
 	if !idle {
@@ -206,11 +206,11 @@ func (h *Majority) seek(primary int, wait time.Duration, lost bool) {
 	if wait <= 0 { // a try without a wait ends soon by itself, and interrupting it would cost its connection
 		ctx = context.WithoutCancel(ctx)
 	}
-	h.lock.beside(primary, func() {
+	h.lock.spawn(primary, func() {
 		hold, err := Hold(nil), errQuit
 		defer func() { h.adopt(primary, hold, err) }() // deferred, because a hook may end the goroutine
 		if lost {
-			h.look()
+			h.askWhetherHeld()
 		}
 		hold, err = h.lock.Primaries[primary].Try(ctx, wait)
 	})
@@ -218,15 +218,15 @@ func (h *Majority) seek(primary int, wait time.Duration, lost bool) {
 
 var errQuit = errors.New("a hook has ended the goroutine of the request")
 
-// look asks all primaries whether they still have their holds. If the Majority turns out to be lost, its requests end.
-func (h *Majority) look() {
+// askWhetherHeld asks all primaries whether they still have their holds. If the Majority is lost, its requests end.
+func (h *Majority) askWhetherHeld() {
 	var asked sync.WaitGroup
 	for i, m := range h.snapshot() {
 		if m.hold != nil && m.hold.Err() == nil {
 			asked.Add(1)
-			h.lock.beside(i, func() {
+			h.lock.spawn(i, func() {
 				defer asked.Done()
-				m.hold.Look(context.WithoutCancel(h.end), h.lock.patience())
+				m.hold.AskWhetherHeld(context.WithoutCancel(h.end), h.lock.patience())
 			})
 		}
 	}
@@ -243,7 +243,7 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 	}
 	kept, token := h.note(primary, said, 0)
 	for token != 0 { // not recorded yet: the primary must know that token first
-		said.raised = h.lasts() && h.raise(hold, said.token, token)
+		said.raised = h.holdsMajority() && h.raise(hold, said.token, token)
 		kept, token = h.note(primary, said, token)
 	}
 	switch {
@@ -275,7 +275,7 @@ func (h *Majority) note(primary int, said member, told int64) (kept bool, token 
 	}
 	m := &h.members[primary]
 	kept = said.hold != nil && h.err == nil && (said.raised || told == 0)
-	m.asking, m.err, m.answered = false, said.err, said.answered
+	m.busy, m.err, m.answered = false, said.err, said.answered
 	m.leaving, m.since = said.hold != nil && !kept, time.Now()
 	if kept {
 		m.hold, m.token, m.owner, m.raised = said.hold, said.token, said.owner, said.raised
@@ -290,16 +290,16 @@ func (h *Majority) elect(ctx context.Context) error {
 	token := h.token
 	for i := range h.members {
 		m := &h.members[i]
-		m.asking = m.asking || m.hold != nil
+		m.busy = m.busy || m.hold != nil
 	}
 	members := slices.Clone(h.members)
 	h.mu.Unlock()
 	for i, m := range members {
 		if m.hold != nil {
-			h.lock.beside(i, func() { h.tell(i, m, token) })
+			h.lock.spawn(i, func() { h.raiseOrRelease(i, m, token) })
 		}
 	}
-	h.await(ctx, h.lock.patience(), func(m member) (counts, open bool) { return m.raised, m.asking })
+	h.await(ctx, h.lock.patience(), func(m member) (counts, open bool) { return m.raised, m.busy })
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: its context ended before a majority had the token: %w", ErrFewAnswer, h.lock.Errors.Silent)
@@ -309,12 +309,12 @@ func (h *Majority) elect(ctx context.Context) error {
 	return nil
 }
 
-// tell raises a primary's counter to the token. If that fails, it gives the hold back.
-func (h *Majority) tell(primary int, of member, token int64) {
+// raiseOrRelease raises a primary's counter to the token. If that fails, it gives the hold back.
+func (h *Majority) raiseOrRelease(primary int, of member, token int64) {
 	counts := h.raise(of.hold, of.token, token)
 	h.mu.Lock()
 	m := &h.members[primary]
-	m.asking, m.raised = false, counts
+	m.busy, m.raised = false, counts
 	h.mu.Unlock()
 	defer signal(h.votes)
 	if !counts {
@@ -334,7 +334,7 @@ func (h *Majority) keep() {
 	pace := min(max(l.TTL/10, 50*time.Millisecond), time.Second)
 	for h.Err() == nil {
 		if !l.Fixed && (h.until.IsZero() || time.Until(h.until) > l.TTL) {
-			h.renew()
+			h.reacquire()
 		}
 		ending.Pause(h.end, h.gone, min(pace, max(time.Until(h.trust()), time.Millisecond)))
 	}
@@ -343,11 +343,11 @@ func (h *Majority) keep() {
 	}
 }
 
-// renew asks again the primaries without a live hold, except those whose hold an operator has ended. Otherwise forcing
-// a majority of the primaries could never end a holder that hangs.
-func (h *Majority) renew() {
+// reacquire asks again the primaries without a live hold, except those whose hold an operator has ended. Otherwise
+// forcing a majority of the primaries could never end a holder that hangs.
+func (h *Majority) reacquire() {
 	for i, m := range h.snapshot() {
-		if m.asking || m.hold != nil && m.hold.Err() == nil {
+		if m.busy || m.hold != nil && m.hold.Err() == nil {
 			continue
 		}
 		if m.hold != nil {
@@ -357,7 +357,7 @@ func (h *Majority) renew() {
 			lost.hold, lost.err = nil, why // for Majority.why, if the majority is lost before the primary answers
 			lost.forced = errors.Is(why, h.lock.Errors.Forced)
 			h.mu.Unlock()
-			h.lock.beside(i, func() { _ = m.hold.Release() }) // the primary may still have the hold
+			h.lock.spawn(i, func() { _ = m.hold.Release() }) // the primary may still have the hold
 		}
 		h.seek(i, 4*h.lock.patience(), m.hold != nil)
 	}
@@ -412,9 +412,9 @@ func (h *Majority) finish(why error) (ended error) {
 // Lose marks the Majority as lost, unless it has ended. Another owner has a later majority.
 func (h *Majority) Lose() { _ = h.finish(h.lock.Errors.Lost) }
 
-// lasts reports whether a majority is held, counting primaries that do not know the token. If not, another owner could
-// have held in the meantime, so a hold that is granted now must not count.
-func (h *Majority) lasts() bool { return !h.best(func(member) bool { return true }).IsZero() }
+// holdsMajority reports whether a majority is held, counting primaries that do not know the token. If not, another
+// owner could have held in the meantime, so a hold that is granted now must not count.
+func (h *Majority) holdsMajority() bool { return !h.best(func(member) bool { return true }).IsZero() }
 
 // best returns until when a majority of members that count can be trusted: the one that can be trusted longest.
 func (h *Majority) best(counts func(m member) bool) time.Time {
@@ -524,14 +524,14 @@ func (h *Majority) GiveBack(ctx context.Context) {
 	h.mu.Unlock()
 	for i, m := range h.snapshot() {
 		if m.hold != nil {
-			h.lock.beside(i, func() {
+			h.lock.spawn(i, func() {
 				defer h.settled(i)
 				_ = m.hold.Release()
 			})
 		}
 	}
-	left, done := h.lock.Leaving(), make(chan struct{})
-	h.lock.beside(0, func() {
+	left, done := h.lock.BeginLeaving(), make(chan struct{})
+	h.lock.spawn(0, func() {
 		defer left()
 		patience := h.lock.patience()
 		h.await(context.Background(), patience, func(m member) (counts, open bool) { return !m.leaving, m.leaving })
@@ -539,7 +539,7 @@ func (h *Majority) GiveBack(ctx context.Context) {
 		// Later attempts wait until left is called: for the other primaries too, because what several calls leave behind can
 		// add up to a majority. They do not wait for a primary that has been silent for long.
 		h.await(context.Background(), patience, func(m member) (counts, open bool) {
-			return false, (m.asking || m.leaving) && time.Since(m.since) < patience
+			return false, (m.busy || m.leaving) && time.Since(m.since) < patience
 		})
 	})
 	select {
@@ -551,7 +551,7 @@ func (h *Majority) GiveBack(ctx context.Context) {
 // settled records that no request to a primary is in flight and that nothing is held there.
 func (h *Majority) settled(primary int) {
 	h.mu.Lock()
-	h.members[primary].asking, h.members[primary].leaving = false, false
+	h.members[primary].busy, h.members[primary].leaving = false, false
 	h.mu.Unlock()
 	signal(h.votes)
 }
@@ -565,7 +565,7 @@ func (h *Majority) release() (unconfirmed error) {
 	for i, m := range h.snapshot() {
 		if m.hold != nil {
 			free--
-			h.lock.beside(i, func() {
+			h.lock.spawn(i, func() {
 				err := h.lock.Errors.Unconfirmed
 				defer func() { results <- err }() // deferred, because a hook may end the goroutine
 				err = m.hold.Release()

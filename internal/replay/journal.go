@@ -38,9 +38,9 @@ const (
 // AnyLease is longer than any lease. It stands for a lease that is no longer known.
 const AnyLease = time.Duration(math.MaxInt64)
 
-// Owing is the Doubt of a release of a grant that no call knows any more. It says that no late copy of the acquire can
-// run, and that a signal given to the grant must go to another waiter.
-const Owing = -1
+// OwesSignal is the Doubt of a release of a grant that no call knows any more. It says that no late copy of the acquire
+// can run, and that a signal given to the grant must go to another waiter.
+const OwesSignal = -1
 
 // A Release is a release that was sent. A failover may bring back the hold or the queue entry that it ended.
 type Release struct {
@@ -68,7 +68,7 @@ type Journal struct {
 	store     []Release
 	trimmed   int  // how many releases were dropped before released[0]
 	elsewhere bool // the inbox was not on the server that runs scripts, as last reported
-	on        bool // a round is scheduled or under way
+	scheduled bool // a round is scheduled or under way
 	running   bool // a round is under way
 	fails     int  // consecutive rounds with an error
 }
@@ -80,8 +80,8 @@ func (j *Journal) Add(r Release, now clock.Instant) {
 	}
 	j.released = append(j.released, r)
 	j.trim(now)
-	if !j.on {
-		j.on = true
+	if !j.scheduled {
+		j.scheduled = true
 		j.Wake(now.Add(watchEvery))
 	}
 }
@@ -122,7 +122,7 @@ func (j *Journal) Suspect(now clock.Instant) {
 	j.Epoch.Add(1)
 	j.trim(now)
 	if len(j.released) > 0 {
-		j.on = true
+		j.scheduled = true
 		j.Wake(now)
 	}
 }
@@ -149,8 +149,8 @@ func (j *Journal) round(ctx context.Context) {
 	defer j.Mu.Unlock()
 	now := j.Now()
 	j.trim(now)
-	j.running, j.on = false, len(j.released) > 0
-	if !j.on {
+	j.running, j.scheduled = false, len(j.released) > 0
+	if !j.scheduled {
 		j.released, j.store, j.fails = nil, nil, 0
 		return
 	}
@@ -282,15 +282,15 @@ func (j *Journal) askServers(ctx context.Context) (ok bool) {
 	return ok
 }
 
-// answeredWhere processes an answer to the question of askServers. A node of a Cluster never answers WhereNot.
+// answeredWhere processes an answer to the question of askServers. A node of a Cluster never answers WhereElsewhere.
 func (j *Journal) answeredWhere(raw []any) {
 	where, err := wire.DecodeWhere(raw)
 	if err != nil || where == wire.WhereUnknown || !j.Inbox.Up() {
 		return // a new link is being made, after which Journal.Suspect is called
 	}
 	j.Mu.Lock()
-	moved := where == wire.WhereNot && !j.elsewhere
-	j.elsewhere = where == wire.WhereNot
+	moved := where == wire.WhereElsewhere && !j.elsewhere
+	j.elsewhere = where == wire.WhereElsewhere
 	if moved {
 		j.Epoch.Add(1)
 	}

@@ -226,7 +226,7 @@ func TestJournalHasAnInboxThatIsElsewhereConnectAgainOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(t)
 		o.released("a", 20*time.Second)
-		o.in(func() { o.where, o.up = wire.WhereNot, false })
+		o.in(func() { o.where, o.up = wire.WhereElsewhere, false })
 		pass(3 * time.Second)
 		if !o.did() {
 			t.Error("the inbox connects again while it has no link, which says the same when it comes")

@@ -59,13 +59,13 @@ func command(ctx context.Context, verb string, c *Call) once {
 
 // run sends a call by its script's SHA, and again with the text if the server does not know the script. It uses the
 // stream of w, or a connection of the client's pool if w is nil. It sends nothing after ctx has ended.
-func (t *Transport) run(ctx context.Context, w *sharing, c *Call) Result {
+func (t *Transport) run(ctx context.Context, w *sharedCall, c *Call) Result {
 	if !c.InFull {
 		if val, err := t.deliver(ctx, w, evalsha, c); err == nil || !hasCode(err, "NOSCRIPT") {
 			return result(c, val, err)
 		}
 		if w != nil {
-			w.until = time.Now().Add(w.timeout) // the second round trip has the whole timeout, too
+			w.deadline = time.Now().Add(w.timeout) // the second round trip has the whole timeout, too
 		}
 	}
 	val, err := t.deliver(ctx, w, eval, c)
@@ -73,8 +73,8 @@ func (t *Transport) run(ctx context.Context, w *sharing, c *Call) Result {
 }
 
 // deliver sends a call. On a stream, it builds a go-redis command only if the client has hooks, which need one.
-func (t *Transport) deliver(ctx context.Context, w *sharing, verb string, c *Call) (any, error) {
-	if w != nil && w.s.source.hooks.none.Load() {
+func (t *Transport) deliver(ctx context.Context, w *sharedCall, verb string, c *Call) (any, error) {
+	if w != nil && w.stream.source.hooks.absent.Load() {
 		raw := rawCmd{verb: verb, script: c.body(verb), keys: c.Keys, args: c.Args}
 		if verb == evalsha && t.single != nil {
 			raw.usual = c.Usual // with EVAL a call must send its own script's text, so it joins no group
@@ -89,19 +89,19 @@ func (t *Transport) deliver(ctx context.Context, w *sharing, verb string, c *Cal
 }
 
 // process sends a command through the client's hooks, and then on the stream of w, or by the pool if w is nil.
-func (t *Transport) process(ctx context.Context, w *sharing, cmd once) error {
+func (t *Transport) process(ctx context.Context, w *sharedCall, cmd once) error {
 	if w == nil && t.shards != nil && !t.shards.hooks.known.Load() {
 		return t.rdb.Process(ctx, &scout{cmd, &t.shards.hooks})
 	}
 	if w == nil {
 		return t.rdb.Process(ctx, cmd)
 	}
-	p := &passage{sharing: *w} // a copy of w, because a hook may use it after the call has ended
+	p := &passage{call: *w} // a copy of w, because a hook may use it after the call has ended
 	defer func() {
 		p.end()
-		w.failure = p.sharing.failure
+		w.failure = p.call.failure
 	}()
-	return w.s.source.hooked.Process(ctx, &sharedCmd{cmd, p})
+	return w.stream.source.hooked.Process(ctx, &sharedCmd{cmd, p})
 }
 
 // pipeline sends calls in one pipeline. A second one has the text of the scripts that the server did not know.

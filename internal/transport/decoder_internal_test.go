@@ -32,7 +32,7 @@ func decoded(text ...[]byte) (all []reply, err error) {
 	from := pieces(text)
 	d := decoder{bufio.NewReaderSize(&from, readSize)}
 	for {
-		r, err := d.reply(maxDepth)
+		r, err := d.readReply(maxDepth)
 		if errors.Is(err, io.EOF) {
 			return all, nil
 		} else if err != nil {
@@ -109,7 +109,7 @@ func TestWhatIsNoReplyEndsTheConnection(t *testing.T) {
 func TestAReplyThatEndsEarlyIsNoReply(t *testing.T) {
 	for _, whole := range []string{"$5\r\nhello\r\n", "*2\r\n:1\r\n:2\r\n", "+OK\r\n"} {
 		for i := range whole {
-			if r, err := (&decoder{bufio.NewReaderSize(strings.NewReader(whole[:i]), readSize)}).reply(maxDepth); !errors.Is(err, io.EOF) {
+			if r, err := (&decoder{bufio.NewReaderSize(strings.NewReader(whole[:i]), readSize)}).readReply(maxDepth); !errors.Is(err, io.EOF) {
 				t.Errorf("%q: %v, %v, want the end", whole[:i], r, err)
 			}
 		}

@@ -34,9 +34,9 @@ func (r redirect) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 // A passage takes one command of a call from the hooks to the stream. It returns errTwice if a hook sends the command
 // twice at the same time, as a hedge, or after its call has ended.
 type passage struct {
-	sharing sharing
-	using   sync.Mutex // held while the command is in flight; guards over
-	over    bool       // the call no longer waits for the command
+	call  sharedCall
+	using sync.Mutex // held while the command is in flight; guards over
+	over  bool       // the call no longer waits for the command
 }
 
 // errTwice has the outcome Unknown: the script may have run when the command was first sent.
@@ -53,7 +53,7 @@ func (p *passage) process(ctx context.Context, cmd once) error {
 	if !encodable(cmd.Args()) { // a hook has put in an argument that appendArg does not know
 		return fmt.Errorf("%w: an argument of a type that redis has not", errNotSent)
 	}
-	val, err := p.sharing.send(ctx, rawCmd{args: cmd.Args()})
+	val, err := p.call.send(ctx, rawCmd{args: cmd.Args()})
 	if err == nil {
 		cmd.SetVal(val)
 	}
@@ -72,8 +72,8 @@ func (redirect) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 }
 
 // hooks records whether the client has hooks that see commands, because go-redis does not tell. known is set once that
-// has been found out. none is set if there are none: then calls on a stream need no go-redis command.
-type hooks struct{ known, none atomic.Bool }
+// has been found out. absent is set if there are none: then calls on a stream need no go-redis command.
+type hooks struct{ known, absent atomic.Bool }
 
 const goRedis = "github.com/redis/go-redis/v9."
 
@@ -88,7 +88,7 @@ func (h *hooks) detect() {
 	for {
 		frame, more := frames.Next()
 		if !strings.HasPrefix(frame.Function, goRedis) {
-			h.none.Store(strings.HasSuffix(frame.Function, sender))
+			h.absent.Store(strings.HasSuffix(frame.Function, sender))
 			break
 		}
 		if !more {

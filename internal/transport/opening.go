@@ -26,12 +26,12 @@ var errTaken = errors.New("the connection is used by relock itself")
 // An opening is a dial in progress, for a stream. A go-redis client that is made for it dials the server and does the
 // handshake. Then OnConnect takes the connection away from that client.
 type opening struct {
-	source   *streamSource
-	began    time.Time
-	end      context.CancelFunc // cancels the dial
-	over     chan struct{}      // closed when the dial has ended
-	poolLost uint32             // the pool's StaleConns when the dial began: see switched
-	gaveUpOn atomic.Bool        // a call has waited for this dial and given up
+	source     *streamSource
+	began      time.Time
+	cancelDial context.CancelFunc
+	over       chan struct{} // closed when the dial has ended
+	poolLost   uint32        // the pool's StaleConns when the dial began: see switched
+	gaveUpOn   atomic.Bool   // a call has waited for this dial and given up
 
 	mu        sync.Mutex // guards the following fields
 	conn      *holdable  // the connection that was dialled last
@@ -67,14 +67,14 @@ func (o *streamSource) connect() {
 		return
 	}
 	ctx, end := context.WithTimeout(context.Background(), openingLimit)
-	p := &opening{source: o, began: now, end: end, over: make(chan struct{}), poolLost: pool.StaleConns}
+	p := &opening{source: o, began: now, cancelDial: end, over: make(chan struct{}), poolLost: pool.StaleConns}
 	o.opening.Store(p)
 	o.running.Go(func() { p.run(ctx) })
 }
 
 // run dials, and ends the opening.
 func (p *opening) run(ctx context.Context) {
-	defer p.end()
+	defer p.cancelDial()
 	defer p.source.opened(p) // deferred, because a user's Dialer or OnConnect may call runtime.Goexit
 	stop := context.AfterFunc(ctx, p.cancel)
 	defer stop()

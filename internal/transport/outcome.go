@@ -90,7 +90,7 @@ func OtherLayout(err error) (stored string, is bool) {
 	}
 	var answer redis.Error
 	errors.As(err, &answer)
-	return strings.CutPrefix(inner(answer.Error()), "LAYOUT ")
+	return strings.CutPrefix(scriptError(answer.Error()), "LAYOUT ")
 }
 
 // hinted adds advice on TLS to the error of a call, if the client has no TLS and no command has been answered yet. A
@@ -126,13 +126,13 @@ func hasCode(err error, word string) bool {
 		return false // early, to save the allocation of answer
 	}
 	var answer redis.Error
-	return errors.As(err, &answer) && !ending.In(err) && code(inner(answer.Error())) == word
+	return errors.As(err, &answer) && !ending.In(err) && code(scriptError(answer.Error())) == word
 }
 
 // classifyAnswer returns the outcome for an error reply of Redis, or of a proxy. The errors in the first list are
 // transient. Redis checks for them before a script's first write, so the script has changed nothing.
 func classifyAnswer(text string) Outcome {
-	text = inner(text)
+	text = scriptError(text)
 	switch code(text) {
 	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF",
 		"MOVED", "ASK", "BUSY", "NOSCRIPT":
@@ -153,9 +153,9 @@ func classifyAnswer(text string) Outcome {
 	return Refused
 }
 
-// inner returns the error of a command inside a script. Redis before version 7 puts text in front of it, as in "ERR
-// Error running script (call to f_6b1b): @user_script:1: -READONLY You can't ...".
-func inner(text string) string {
+// scriptError returns the error of a command inside a script. Redis before version 7 puts text in front of it, as in
+// "ERR Error running script (call to f_6b1b): @user_script:1: -READONLY You can't ...".
+func scriptError(text string) string {
 	if strings.HasPrefix(text, "ERR Error running script") {
 		if _, inner, ok := strings.Cut(text, ": -"); ok {
 			return inner

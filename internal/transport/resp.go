@@ -97,9 +97,9 @@ func (e answerError) Error() string { return string(e) }
 
 func (answerError) RedisError() {}
 
-// reply reads the next reply, or the next element of an array, and waits for it. depth is how many arrays may be inside
-// each other. After an error the connection cannot be read any more.
-func (d *decoder) reply(depth int) (r reply, err error) {
+// readReply reads the next reply, or the next element of an array, and waits for it. depth is how many arrays may be
+// inside each other. After an error the connection cannot be read any more.
+func (d *decoder) readReply(depth int) (r reply, err error) {
 	line, err := d.in.ReadSlice('\n')
 	if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 		return r, err
@@ -155,7 +155,7 @@ func (d *decoder) text(n int) (_ reply, err error) {
 func (d *decoder) array(n int64, depth int) (reply, error) {
 	vals := make([]any, 0, min(n, 1024))
 	for range n {
-		r, err := d.reply(depth)
+		r, err := d.readReply(depth)
 		if err != nil {
 			return reply{}, err
 		}

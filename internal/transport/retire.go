@@ -31,7 +31,7 @@ func (discard) MarshalBinary() ([]byte, error) { return nil, errOldPrimary }
 // retireIdle closes the idle connections to a server that has answered that it accepts no writes. It does so once in
 // retireInterval, and does not wait.
 func (t *Transport) retireIdle(name string, at server) {
-	t.alone("retire "+name, func() {
+	t.spawnUnlessRunning("retire "+name, func() {
 		t.mu.Lock()
 		t.spawn(func() { closeIdle(t.life, at) }) // on its own: a dial may hang, and must not delay the next retirement
 		t.mu.Unlock()

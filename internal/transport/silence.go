@@ -22,15 +22,15 @@ var noScript = strings.Repeat("0", 40)
 // has the key, the answer is MOVED, which will do. probe does not wait.
 func (t *Transport) probe(name string, at server, key string) {
 	stats := at.PoolStats()
-	t.alone("probe "+name, func() {
+	t.spawnUnlessRunning("probe "+name, func() {
 		ctx, cancel := context.WithTimeout(t.life, openingLimit)
 		defer cancel()
 		onIdle(ctx, at, stats, 1, func() redis.Cmder { return once{redis.NewCmd(ctx, evalsha, noScript, 1, key)} })
 	})
 }
 
-// alone runs fn in the background, unless something runs already under that name, or the Transport closes.
-func (t *Transport) alone(name string, fn func()) {
+// spawnUnlessRunning runs fn in the background, unless something runs already under that name, or the Transport closes.
+func (t *Transport) spawnUnlessRunning(name string, fn func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.running[name] || t.closing {

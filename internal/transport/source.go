@@ -16,10 +16,10 @@ import (
 // Connections are made with the client's options. The client's hooks see the commands if they were added before the
 // Transport was made.
 type streamSource struct {
-	rdb    *redis.Client
-	hooked *redis.Conn // runs the hooks of rdb, and then redirect
-	opt    *redis.Options
-	limit  time.Duration // the client's ReadTimeout; 0: none
+	rdb         *redis.Client
+	hooked      *redis.Conn // runs the hooks of rdb, and then redirect
+	opt         *redis.Options
+	readTimeout time.Duration // the client's ReadTimeout; 0: none
 	// slow is set when a call leaves a stream that is silent, or a read or write times out. Calls use the client's pool
 	// until one of them succeeds. Otherwise every call to a slow server would dial it. If the pool is full, calls use a
 	// stream nonetheless, which is dialled no more often than once in dialPause.
@@ -45,7 +45,7 @@ func newStreamSource(c *redis.Client, rtt *atomic.Int64) *streamSource {
 	if opt.Limiter != nil || opt.StreamingCredentialsProvider != nil {
 		return nil
 	}
-	o := &streamSource{rdb: c, hooked: c.Conn(), opt: dialOptions(*opt), limit: max(opt.ReadTimeout, 0), rtt: rtt}
+	o := &streamSource{rdb: c, hooked: c.Conn(), opt: dialOptions(*opt), readTimeout: max(opt.ReadTimeout, 0), rtt: rtt}
 	o.sentinel = opt.Addr == bySentinel
 	o.hooked.AddHook(redirect{c.WithTimeout(opt.ReadTimeout), &o.hooks})
 	return o
@@ -86,13 +86,13 @@ const stall = 100 * time.Millisecond
 // dialPause is the least time from a dial that failed, or whose stream soon had to end, to the next dial.
 const dialPause = time.Second
 
-// join returns a sharing of the stream for a call, or an empty one if the call must use the client's pool. If there is
-// no stream, join dials one and waits. If ctx or timeout ends first, join returns an error, and the dial goes on.
-func (o *streamSource) join(ctx context.Context, timeout time.Duration) (w sharing, waited time.Duration, err error) {
+// join returns a sharedCall on the stream for a call, or an empty one if the call must use the client's pool. If there
+// is no stream, join dials one and waits. If ctx or timeout ends first, join returns an error, and the dial goes on.
+func (o *streamSource) join(ctx context.Context, timeout time.Duration) (w sharedCall, waited time.Duration, err error) {
 	if o == nil || o.slow.Load() && !o.poolFull() {
 		return w, 0, nil
 	}
-	if w = o.tryJoin(timeout); w.s != nil {
+	if w = o.tryJoin(timeout); w.stream != nil {
 		return w, 0, nil
 	}
 	// A client without connections is closed, and must say so itself, or has not been used yet.
@@ -151,14 +151,14 @@ func (o *streamSource) poolFull() bool {
 	return stats.IdleConns == 0 && int(stats.TotalConns) >= most
 }
 
-// tryJoin returns a sharing of the current stream, or an empty one if there is none or it must not be used.
-func (o *streamSource) tryJoin(timeout time.Duration) (none sharing) {
+// tryJoin returns a sharedCall on the current stream, or an empty one if there is none or it must not be used.
+func (o *streamSource) tryJoin(timeout time.Duration) (none sharedCall) {
 	s, now := o.stream.Load(), time.Now()
 	if s == nil || o.sentinel && o.switched(s) {
 		return none
 	}
 	age, alone, owes := now.Sub(s.made), s.load.Load() == 0, s.owed.Load() > 0
-	idle := age - time.Duration(s.used.Load())
+	idle := age - time.Duration(s.owesSince.Load())
 	old := func(most, age time.Duration) bool { return most > 0 && age >= most }
 	if old(o.opt.ConnMaxLifetime, age) || alone && !owes && (old(o.opt.ConnMaxIdleTime, idle) || idle >= checkAfter && s.lost()) {
 		s.giveUp()
@@ -173,15 +173,15 @@ func (o *streamSource) tryJoin(timeout time.Duration) (none sharing) {
 	case alone && o.rdb.PoolStats().TotalConns == 0: // the client may be closed: see join
 		return none
 	case !owes:
-		s.used.Store(int64(age))
+		s.owesSince.Store(int64(age))
 	}
 	if !s.begin() {
 		return none
 	}
-	if o.limit > 0 {
-		timeout = min(timeout, o.limit)
+	if o.readTimeout > 0 {
+		timeout = min(timeout, o.readTimeout)
 	}
-	return sharing{s: s, until: now.Add(timeout), timeout: timeout}
+	return sharedCall{stream: s, deadline: now.Add(timeout), timeout: timeout}
 }
 
 // close prevents new streams, cancels a dial, and waits for its goroutine and those of ended streams. It does not wait
@@ -193,7 +193,7 @@ func (o *streamSource) close() {
 	o.mu.Lock()
 	o.closed = true
 	if p := o.opening.Load(); p != nil {
-		p.end()
+		p.cancelDial()
 	}
 	o.mu.Unlock()
 	if s := o.stream.Load(); s != nil {

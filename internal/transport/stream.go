@@ -31,13 +31,13 @@ type stream struct {
 	closing  sync.Once
 	running  sync.WaitGroup // the goroutines that write and read
 	load     atomic.Int32   // calls on the stream, including time in hooks; the last call closes a retired stream
-	over     atomic.Bool    // retired: no call begins any more
+	retired  atomic.Bool    // no call begins any more
 	reads    atomic.Int64   // how many replies have been received
 
 	// The server has been silent since the later of these two instants, in nanoseconds since made.
-	used  atomic.Int64 // when the latest call began while no reply was owed
-	heard atomic.Int64 // when the latest reply came that left others owed
-	owed  atomic.Int32 // len(flying), for readers without mu
+	owesSince atomic.Int64 // when the latest call began while no reply was owed
+	heardAt   atomic.Int64 // when the latest reply came that left others owed
+	owed      atomic.Int32 // len(flying), for readers without mu
 
 	in  *decoder // only for the caller or goroutine that reads
 	out []byte   // only for the caller that is alone
@@ -59,18 +59,18 @@ type stream struct {
 
 // A flight is one command on a stream, from the queue to its reply.
 type flight struct {
-	cmd   rawCmd
-	until time.Time     // when the call ends; zero: never
-	done  chan struct{} // cap 1: tells the caller that the flight has ended or expired
-	reply reply         // set before ended
-	again bool          // set before done: the group did nothing for this call, which must be sent alone
+	cmd      rawCmd
+	deadline time.Time     // when the call ends; zero: never
+	done     chan struct{} // cap 1: tells the caller that the flight has ended or expired
+	reply    reply         // set before ended
+	again    bool          // set before done: the group did nothing for this call, which must be sent alone
 
 	// Guarded by stream.mu:
 
 	group   int   // number of flights in the group that begins here; 0: none begins here
 	taken   bool  // taken for writing
 	ended   bool  // the flight has its reply, or its caller has left
-	expired bool  // until has passed; its caller may read this without mu after done
+	expired bool  // deadline has passed; its caller may read this without mu after done
 	reads   int64 // stream.reads when the flight was taken
 }
 
@@ -94,20 +94,20 @@ func newStream(o *streamSource, conn net.Conn, poolLost uint32) *stream {
 	return s
 }
 
-// send sends a command and returns its reply, or an error once ctx ends or the instant until is reached. again is true
+// send sends a command and returns its reply, or an error once ctx ends or the deadline is reached. again is true
 // if a group did nothing for the command, which must then be sent alone.
-func (s *stream) send(ctx context.Context, until time.Time, cmd rawCmd) (r reply, again bool) {
+func (s *stream) send(ctx context.Context, deadline time.Time, cmd rawCmd) (r reply, again bool) {
 	f, ok := s.free.Get().(*flight)
 	if !ok {
 		f = &flight{done: make(chan struct{}, 1)}
 	}
-	f.cmd, f.until = cmd, until
+	f.cmd, f.deadline = cmd, deadline
 	s.mu.Lock()
 	if s.dead {
 		s.mu.Unlock()
 		return reply{err: fmt.Errorf("%w: %w", errNotSent, errLost)}, false
 	}
-	s.armAlarm(until)
+	s.armAlarm(deadline)
 	if s.load.Load() == 1 && len(s.queue)+len(s.flying) == 0 && !s.reading {
 		s.flying = append(s.flying, f)
 		s.owed.Store(1)
@@ -175,7 +175,7 @@ func (s *stream) roundTrip(ctx context.Context, f *flight) {
 	}
 	var r reply
 	if err == nil {
-		r, err = s.in.reply(maxDepth)
+		r, err = s.in.readReply(maxDepth)
 	}
 	if err == nil {
 		_, err = s.take(r)
@@ -334,7 +334,7 @@ func (s *stream) read() {
 			return
 		}
 		for more := true; more; {
-			r, err := s.in.reply(maxDepth)
+			r, err := s.in.readReply(maxDepth)
 			if err == nil {
 				more, err = s.take(r)
 			}
@@ -361,14 +361,14 @@ func (s *stream) take(r reply) (more bool, err error) {
 	n := max(s.flying[0].group, 1)
 	flights := s.flying[:n]
 	if n > 1 {
-		err = s.group.deliver(flights, r)
+		err = s.group.distribute(flights, r)
 	} else {
 		flights[0].finish(r)
 	}
 	s.flying = slices.Delete(s.flying, 0, n)
 	s.owed.Store(int32(len(s.flying)))
 	if len(s.flying) > 0 {
-		s.heard.Store(int64(time.Since(s.made)))
+		s.heardAt.Store(int64(time.Since(s.made)))
 	}
 	s.reading = len(s.flying) > 0 || s.alone == nil && s.load.Load() > 1 // for several callers a pause costs much
 	if s.alone != nil {
@@ -407,13 +407,13 @@ func (s *stream) alarmFired() {
 	for _, flights := range [][]*flight{s.flying, s.queue} {
 		for _, f := range flights {
 			switch {
-			case f.ended || f.expired || f.until.IsZero():
-			case !now.Before(f.until):
+			case f.ended || f.expired || f.deadline.IsZero():
+			case !now.Before(f.deadline):
 				f.expired = true
 				wake(f.done)
 				s.interrupt(f)
-			case next.IsZero() || f.until.Before(next):
-				next = f.until
+			case next.IsZero() || f.deadline.Before(next):
+				next = f.deadline
 			}
 		}
 	}
@@ -421,10 +421,10 @@ func (s *stream) alarmFired() {
 }
 
 // begin counts a call on the stream, so that nobody closes it. It returns false if the stream is retired. It counts
-// before it looks at over: otherwise the last call could end in between, and close the stream.
+// before it looks at retired: otherwise the last call could end in between, and close the stream.
 func (s *stream) begin() bool {
 	s.load.Add(1)
-	if s.over.Load() {
+	if s.retired.Load() {
 		s.end()
 		return false
 	}
@@ -433,14 +433,14 @@ func (s *stream) begin() bool {
 
 // end must be called once for each begin. The last end closes a retired stream.
 func (s *stream) end() {
-	if s.load.Add(-1) == 0 && s.over.Load() {
+	if s.load.Add(-1) == 0 && s.retired.Load() {
 		s.close()
 	}
 }
 
 // silent reports whether the server has owed replies for so long without sending any that the connection may be dead.
 func (s *stream) silent(now time.Time) bool {
-	since := time.Duration(max(s.used.Load(), s.heard.Load()))
+	since := time.Duration(max(s.owesSince.Load(), s.heardAt.Load()))
 	return s.owed.Load() > 0 && now.Sub(s.made)-since > max(stall, 2*time.Duration(s.source.rtt.Load()))
 }
 
@@ -462,7 +462,7 @@ func (s *stream) giveUp() {
 
 // retire makes sure that no new call begins on the stream.
 func (s *stream) retire() {
-	s.over.Store(true)
+	s.retired.Store(true)
 	s.source.stream.CompareAndSwap(s, nil)
 }
 

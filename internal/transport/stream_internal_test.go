@@ -122,7 +122,7 @@ func TestTheRestOfAReplyWhoseCallHasEndedIsDropped(t *testing.T) {
 func TestAReplyThatComesAsTheTimeOfItsCallEndsIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := onPipe(t)
-		f := &flight{taken: true, until: time.Now(), done: make(chan struct{}, 1)}
+		f := &flight{taken: true, deadline: time.Now(), done: make(chan struct{}, 1)}
 		s.flying = append(s.flying, f)
 		s.alarmFired()
 		if _, err := s.take(reply{val: int64(7)}); err != nil {
@@ -179,7 +179,7 @@ func TestACallThatGotNoAnswerIsNotSentAgain(t *testing.T) {
 				if !taken { // another call's command is stuck in the writer's hands
 					defer func(c *sent) { _ = there.Close(); <-c.ended }(sends(t.Context(), s))
 				}
-				c := &sharing{s: s, until: time.Now().Add(time.Second)}
+				c := &sharedCall{stream: s, deadline: time.Now().Add(time.Second)}
 				s.begin()
 				go func() { _, _ = c.send(t.Context(), rawCmd{verb: evalsha}) }()
 				synctest.Wait()
@@ -225,7 +225,7 @@ func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
 					t.Fatal(err)
 				}
 				synctest.Wait()
-				if !s.over.Load() || s.source.stream.Load() != nil {
+				if !s.retired.Load() || s.source.stream.Load() != nil {
 					t.Error("calls begin on it")
 				}
 				if last := flights[2]; !last.ended || last.reply != (reply{val: int64(7)}) || s.dead {
@@ -262,13 +262,13 @@ func TestAnAnswerInTheCauseOfAContextIsNoAnswer(t *testing.T) {
 		stuck := sends(t.Context(), s)
 		s.begin()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		c := &sharing{s: s, until: time.Now().Add(time.Minute)}
+		c := &sharedCall{stream: s, deadline: time.Now().Add(time.Minute)}
 		go func() {
 			synctest.Wait()
 			cancel(answerError("LOADING Redis is loading the dataset in memory"))
 		}()
 		_, err := c.send(ctx, rawCmd{verb: evalsha})
-		if why := c.why(ctx); c.failure == nil || !errors.Is(why, context.Canceled) || !errors.Is(why, errNotSent) {
+		if why := c.callerError(ctx); c.failure == nil || !errors.Is(why, context.Canceled) || !errors.Is(why, errNotSent) {
 			t.Errorf("it ends with %v, and its caller is told %v; want its context's end", err, why)
 		}
 		s.end()
@@ -286,7 +286,7 @@ func TestConnectionsWithoutDeadlinesAreNotShared(t *testing.T) {
 	here, there := net.Pipe()
 	defer func() { _ = there.Close() }()
 	o := &streamSource{}
-	p := &opening{source: o, taken: true, end: func() {}, over: make(chan struct{})}
+	p := &opening{source: o, taken: true, cancelDial: func() {}, over: make(chan struct{})}
 	p.conn = &holdable{Conn: deaf{here}, p: p}
 	o.opened(p)
 	if o.stream.Load() != nil || !o.closed {
@@ -433,7 +433,7 @@ func TestACallOfAGroupIsNotSentAloneAfterItsContextHasEnded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			c := &sharing{s: s, until: time.Now().Add(time.Minute)}
+			c := &sharedCall{stream: s, deadline: time.Now().Add(time.Minute)}
 			_, err := c.send(ctx, rawCmd{verb: evalsha})
 			ended <- err // a caller that is alone would have begun to write, and could not say so
 		}()

@@ -42,7 +42,7 @@ type Transport struct {
 	end  context.CancelFunc
 
 	mu      sync.Mutex      // guards the following fields
-	running map[string]bool // see alone
+	running map[string]bool // see spawnUnlessRunning
 	closing bool            // Wait has been called: no background work begins any more
 	working int             // the number of goroutines that Wait waits for
 	idle    sync.Cond       // working has become 0; its lock is mu
@@ -102,7 +102,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 		return nil, inScript(&c, notSent(ctx))
 	}
 	o := t.sourceFor(&c)
-	var w sharing
+	var w sharedCall
 	var waited time.Duration
 	var err error
 	if !c.Apart || o.poolBusy() {
@@ -112,7 +112,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	switch {
 	case err != nil:
 		r.Err = inScript(&c, err)
-	case w.s != nil:
+	case w.stream != nil:
 		r = t.doShared(ctx, &w, &c) // a pointer keeps stacks small: the garbage collector scans those of all waiting callers
 	default:
 		r = t.pooled(ctx, timeout-waited, o, &c)
@@ -127,7 +127,7 @@ func (t *Transport) sourceFor(c *Call) *streamSource {
 	switch {
 	case t.shards == nil:
 		return t.source
-	case !t.shards.hooks.none.Load():
+	case !t.shards.hooks.absent.Load():
 		return nil
 	}
 	_, at, known := t.nodeOf(c.Keys[0])

@@ -117,10 +117,10 @@ func appendArgs(b []byte, cmd rawCmd, which []int) []byte {
 	return b
 }
 
-// deliver gives the reply of a group to its flights. An error of the script means that it did nothing for any call,
-// because it never fails after its first write. After a proxy's error, what it did is unknown. deliver returns an error
-// if the connection cannot be read any more. It needs stream.mu.
-func (g *grouping) deliver(flights []*flight, r reply) error {
+// distribute gives the reply of a group to its flights. An error of the script means that it did nothing for any call,
+// because it never fails after its first write. After a proxy's error, what it did is unknown. distribute returns an
+// error if the connection cannot be read any more. It needs stream.mu.
+func (g *grouping) distribute(flights []*flight, r reply) error {
 	values, _ := r.val.([]any)
 	var lost error // why it is unknown what the script did
 	switch {

@@ -26,10 +26,10 @@ func DecodeAwait(raw []any) (said room.AwaitReply, now int64, more bool, err err
 	return said, now, more, cur.End()
 }
 
-// Signal moves a condition's longest waiters to the lock's queue: most says how many, 0 all. The session must write.
-func (e *Encoder) Signal(keys key.Keys, s Session, number int64, condition string, most int) transport.Call {
+// Signal moves a condition's longest waiters to the lock's queue: count says how many, 0 all. The session must write.
+func (e *Encoder) Signal(keys key.Keys, s Session, number int64, condition string, count int) transport.Call {
 	whole, _ := e.identity(s.Nonce, s.Owner, s.Permits)
-	return call(scriptSignal, keys, whole, number, condition, most, e.keep.Milliseconds(), e.inbox)
+	return call(scriptSignal, keys, whole, number, condition, count, e.keep.Milliseconds(), e.inbox)
 }
 
 // DecodeSignal says whether the session holds. more means that the call must be sent again.

@@ -17,9 +17,9 @@ func call(s *script.Script, keys key.Keys, args ...any) transport.Call {
 
 // What a server says about where the client is subscribed to its inbox.
 const (
-	WhereUnknown = -1
-	WhereNot     = 0 // not on this server
-	WhereHere    = 1
+	WhereUnknown   = -1
+	WhereElsewhere = 0 // not on this server
+	WhereHere      = 1
 )
 
 // Where asks the server of the lock whether the client is subscribed to its inbox there.

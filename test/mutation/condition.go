@@ -164,7 +164,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: what nobody knows any more owes its signal", ". Client.disown",
-		"wire.Session{Nonce: name}, replay.Owing,", "wire.Session{Nonce: name}, 0,",
+		"wire.Session{Nonce: name}, replay.OwesSignal,", "wire.Session{Nonce: name}, 0,",
 		[]string{"TestASignalledSessionThatNobodyKnowsPassesItsSignalOn"},
 	},
 	{

@@ -149,7 +149,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a primary that was lost is taken again after a look at the others", "internal/quorum Majority.seek",
-		"h.look()", "",
+		"h.askWhetherHeld()", "",
 		[]string{"TestQuorumHoldEndsOnceAMajorityWasForcedTogetherThoughMessagesAreLost"},
 	},
 	{
@@ -168,7 +168,7 @@ var familyRules = []Rule{
 		[]string{"TestQuorumOfServersOfTheirOwnIsNotTakenForOneServer"},
 	},
 	{
-		"primaries that come back are taken again", "internal/quorum Majority.renew",
+		"primaries that come back are taken again", "internal/quorum Majority.reacquire",
 		"h.seek(i, 4*h.lock.patience(), m.hold != nil)", "",
 		[]string{"TestQuorumOutlivesAMinority", "TestQuorumOutlivesLostDataOneByOne"},
 	},
@@ -179,7 +179,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a primary that is granted after a loss does not make up for it", "internal/quorum Majority.adopt",
-		"h.lasts() && ", "",
+		"h.holdsMajority() && ", "",
 		[]string{"TestAPrimaryThatIsTakenAgainMakesUpForNoLoss", "TestQuorumOfASuspendedHolderIsLostThoughAPrimaryIsGrantedThen"},
 	},
 	{
@@ -239,12 +239,12 @@ var familyRules = []Rule{
 	},
 	{
 		"a primary that has not answered yet is not asked again", "internal/quorum Majority.seek",
-		"!m.asking && m.hold == nil", "m.hold == nil",
+		"!m.busy && m.hold == nil", "m.hold == nil",
 		[]string{"TestAPrimaryThatHasNotAnsweredYetIsNotAskedAgain"},
 	},
 	{
 		"a primary that refused an attempt is asked later", "internal/quorum Majority.elect",
-		"m.asking || m.hold != nil", "true",
+		"m.busy || m.hold != nil", "true",
 		[]string{"TestAPrimaryThatRefusedTheAttemptIsTakenLater"},
 	},
 	{
@@ -264,7 +264,7 @@ var familyRules = []Rule{
 	},
 	{
 		"a primary that is had is not asked again", "internal/quorum Majority.seek",
-		"!m.asking && m.hold == nil && !m.forced", "!m.asking && !m.forced",
+		"!m.busy && m.hold == nil && !m.forced", "!m.busy && !m.forced",
 		[]string{"TestAGrantThatComesAsOthersAreAskedIsNotAskedForAgain"},
 	},
 	{
@@ -363,7 +363,7 @@ var familyRules = []Rule{
 		[]string{"TestOccupiedQuorumWithClosedClientsIsClosed"},
 	},
 	{
-		"a quorum knows whose client was closed", "internal/quorum Majority.renew",
+		"a quorum knows whose client was closed", "internal/quorum Majority.reacquire",
 		"why := m.hold.Err()", "why := m.err",
 		[]string{"TestTheLossByAClientThatWasClosedWhileItWasAskedSaysSo"},
 	},

@@ -32,7 +32,7 @@ var handleRules = []Rule{
 		[]string{"TestAQuorumCallWhosePrimaryDiesIsNotCancelled"},
 	},
 	{
-		"what a majority gives back is waited for beside the call", "internal/quorum Lock.beside",
+		"what a majority gives back is waited for beside the call", "internal/quorum Lock.spawn",
 		"for i := range l.Primaries {", "for i := range 1 {",
 		[]string{"TestAQuorumCallEndsWithItsContextThoughTheFirstClientIsClosed"},
 	},

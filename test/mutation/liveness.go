@@ -96,17 +96,17 @@ var Liveness = []Rule{
 	},
 	{
 		"a client that remembers asks who serves", "internal/replay Journal.Add",
-		"if !j.on { j.on = true", "if false {",
+		"if !j.scheduled { j.scheduled = true", "if false {",
 		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
 	},
 	{
 		"a server without the inbox is another one", "internal/replay Journal.answeredWhere",
-		"moved := where == wire.WhereNot &&", "moved := false &&",
+		"moved := where == wire.WhereElsewhere &&", "moved := false &&",
 		[]string{"TestF16ReleaseIsSentAgainByAClientThatHearsTheOldServer", "TestReleasedLockDoesNotComeBackAfterAFailover"},
 	},
 	{
 		"an inbox that stays elsewhere is told once", "internal/replay Journal.answeredWhere",
-		"where == wire.WhereNot && !j.elsewhere", "where == wire.WhereNot",
+		"where == wire.WhereElsewhere && !j.elsewhere", "where == wire.WhereElsewhere",
 		[]string{"TestF16InboxThatIsElsewhereByDesignIsLeftThere"},
 	},
 	{
@@ -126,7 +126,7 @@ var Liveness = []Rule{
 	},
 	{
 		"who remembers nothing asks nothing", "internal/replay Journal.round",
-		"j.running, j.on = false, len(j.released) > 0", "j.running, j.on = false, true",
+		"j.running, j.scheduled = false, len(j.released) > 0", "j.running, j.scheduled = false, true",
 		[]string{"TestJournalAsksAndRemembersForALeaseOnly"},
 	},
 	{
@@ -286,12 +286,12 @@ var Liveness = []Rule{
 	},
 	{
 		"a command passes the client's hooks where it has any", "internal/transport hooks.detect",
-		"h.none.Store(strings.HasSuffix(frame.Function, sender))", "h.none.Store(strings.HasSuffix(sender, sender))",
+		"h.absent.Store(strings.HasSuffix(frame.Function, sender))", "h.absent.Store(strings.HasSuffix(sender, sender))",
 		[]string{"TestWhoIsAloneRunsTheCommandItself"},
 	},
 	{
 		"no command is made for hooks that are not there", "internal/transport hooks.detect",
-		"h.none.Store(strings.HasSuffix(frame.Function, sender))", "_ = strings.HasSuffix(frame.Function, sender)",
+		"h.absent.Store(strings.HasSuffix(frame.Function, sender))", "_ = strings.HasSuffix(frame.Function, sender)",
 		[]string{"TestALockAndUnlockAllocateLittle"},
 	},
 	{

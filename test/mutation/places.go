@@ -153,7 +153,7 @@ var placeRules = []Rule{
 	},
 	{
 		"what a quorum gives back is waited for", "internal/quorum Majority.GiveBack",
-		"h.lock.Leaving(), make", "func() {}, make",
+		"h.lock.BeginLeaving(), make", "func() {}, make",
 		[]string{"TestAnAttemptFindsFreeWhatAQuorumGaveBack"},
 	},
 	{

@@ -54,7 +54,7 @@ var usualRules = []Rule{
 		[]string{"TestCallsMadeTogetherAreAnsweredAsTheirOwnScriptsDo"},
 	},
 	{
-		"what was made together in vain is made by itself", "internal/transport grouping.deliver",
+		"what was made together in vain is made by itself", "internal/transport grouping.distribute",
 		"f.again = again", "f.again = false",
 		[]string{"TestCallsThatComeTogetherAreMadeByOneScript", "TestCallThatIsUnusualIsMadeByItself"},
 	},
@@ -75,17 +75,17 @@ var usualRules = []Rule{
 		[]string{"TestCallsThatComeTogetherAreMadeByOneScript"},
 	},
 	{
-		"a server is told a script that it does not know", "internal/transport grouping.deliver",
+		"a server is told a script that it does not know", "internal/transport grouping.distribute",
 		"g.cold = true", "g.cold = false",
 		[]string{"TestCallsThatComeTogetherAreMadeByOneScript", "TestPairsOfManyCallersAreMadeTogether"},
 	},
 	{
-		"after a call was made together in vain others are not", "internal/transport grouping.deliver",
+		"after a call was made together in vain others are not", "internal/transport grouping.distribute",
 		"if again = own.val == int64(0); again { g.solo = soloCalls", "if again = own.val == int64(0); again { g.solo = 0",
 		[]string{"TestCallThatIsUnusualIsMadeByItself"},
 	},
 	{
-		"a group whose reply cannot be read fails all of its calls", "internal/transport grouping.deliver",
+		"a group whose reply cannot be read fails all of its calls", "internal/transport grouping.distribute",
 		"case len(values) != len(flights):", "case false:",
 		[]string{"TestGroupWhoseReplyIsLostIsUnknown"},
 	},
@@ -125,7 +125,7 @@ var usualRules = []Rule{
 		[]string{"TestTheRestOfAReplyWhoseCallHasEndedIsDropped"},
 	},
 	{
-		"a call that has ended is not sent again", "internal/transport sharing.send",
+		"a call that has ended is not sent again", "internal/transport sharedCall.send",
 		"case c.failure != nil:", "case false:",
 		[]string{"TestACallThatGotNoAnswerIsNotSentAgain"},
 	},
@@ -155,13 +155,13 @@ var usualRules = []Rule{
 		[]string{"TestACallOfAClusterThatSaysNothingEndsInTime"},
 	},
 	{
-		"what may have run is not sent again for a hook", "internal/transport sharing.send",
+		"what may have run is not sent again for a hook", "internal/transport sharedCall.send",
 		"if r.err != nil && (!errors.As", "if false && (!errors.As",
 		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
 	},
 	{
 		"what may have run is told whatever a hook makes of it", "internal/transport Transport.doShared",
-		"r.Err = inScript(c, w.why(ctx))", "_ = w.why(ctx)",
+		"r.Err = inScript(c, w.callerError(ctx))", "_ = w.callerError(ctx)",
 		[]string{"TestACallThatAHookSendsAgainMayHaveRun"},
 	},
 	{
@@ -180,8 +180,8 @@ var usualRules = []Rule{
 		[]string{"TestACallerThatIsAloneLeavesItsReplyToTheReader"},
 	},
 	{
-		"a call of a group is not sent alone after its context has ended", "internal/transport sharing.send",
-		"return c.send(ctx, cmd)", "r, _ = c.s.send(ctx, c.until, cmd)",
+		"a call of a group is not sent alone after its context has ended", "internal/transport sharedCall.send",
+		"return c.send(ctx, cmd)", "r, _ = c.stream.send(ctx, c.deadline, cmd)",
 		[]string{"TestACallOfAGroupIsNotSentAloneAfterItsContextHasEnded"},
 	},
 	{
@@ -221,7 +221,7 @@ var usualRules = []Rule{
 	},
 	{
 		"hooks of a Cluster client see what its primaries are sent", "internal/transport Transport.sourceFor",
-		"!t.shards.hooks.none.Load()", "false",
+		"!t.shards.hooks.absent.Load()", "false",
 		[]string{"TestHooksOfAClusterClientSeeEveryCommand"},
 	},
 	{
@@ -280,7 +280,7 @@ var usualRules = []Rule{
 		[]string{"TestTheStreamToAServerThatHasLeftIsClosed"},
 	},
 	{
-		"a call on a stream goes where the server says", "internal/transport elsewhere",
+		"a call on a stream goes where the server says", "internal/transport misrouted",
 		`return hasCode(err, "MOVED") || hasCode(err, "ASK") ||`, "return",
 		[]string{"TestACallFollowsItsSlot"},
 	},
@@ -315,7 +315,7 @@ var usualRules = []Rule{
 		[]string{"TestACallThatHasBegunIsNotQueuedOnAConnectionThatIsStuck"},
 	},
 	{
-		"an answer in the cause of a context is no answer", "internal/transport sharing.send",
+		"an answer in the cause of a context is no answer", "internal/transport sharedCall.send",
 		"ending.In(r.err) ||", "false ||",
 		[]string{"TestAnAnswerInTheCauseOfAContextIsNoAnswer"},
 	},
@@ -330,7 +330,7 @@ var usualRules = []Rule{
 		[]string{"TestAFlightThatWasLeftIsNotUsedAgain"},
 	},
 	{
-		"the end of a hook's context is not that of the caller's", "internal/transport sharing.why",
+		"the end of a hook's context is not that of the caller's", "internal/transport sharedCall.callerError",
 		"return forCaller(c.failure)", "return c.failure",
 		[]string{"TestAHooksOwnDeadlineIsNotTheCallersContexts"},
 	},
@@ -340,7 +340,7 @@ var usualRules = []Rule{
 		[]string{"TestAConnectionThatIsBusyEndsWithItsLifetime", "TestRepliesComeThoughTheLifetimeOfTheirConnectionEnds"},
 	},
 	{
-		"calls made together that may have run are not made again", "internal/transport grouping.deliver",
+		"calls made together that may have run are not made again", "internal/transport grouping.distribute",
 		"case mayHaveRun(r.err):", "case false:",
 		[]string{"TestGroupWhoseReplyIsLostIsUnknown"},
 	},
