@@ -52,7 +52,7 @@ func (a *acquisition) owner() string {
 		return a.Name
 	}
 	text := make([]byte, 0, 64)
-	text = append(append(append(text, room.MadeMark), a.keeper.c.name...), ':')
+	text = append(append(append(text, room.MadeMark), a.keeper.c.ownerPrefix...), ':')
 	return string(strconv.AppendInt(text, a.number, 36))
 }
 
@@ -152,8 +152,8 @@ func (a *acquisition) takeTurn(ctx context.Context) error {
 	}
 }
 
-// takeTurnToChange is takeTurn for the calls of a Cond. It makes the turn if there is none.
-func (a *acquisition) takeTurnToChange(ctx context.Context) error {
+// takeTurnForCond is takeTurn for the calls of a Cond. It makes the turn if there is none.
+func (a *acquisition) takeTurnForCond(ctx context.Context) error {
 	a.keeper.mu.Lock()
 	a.makeTurn()
 	a.keeper.mu.Unlock()
@@ -273,13 +273,13 @@ func (a *acquisition) tellLater() {
 	left := a.keeper.c.leaving.Begin(a.keeper.hash) // it may release the last hold
 	a.keeper.c.background(a.patience(), left, func(ctx context.Context) {
 		if last, _ := a.tell(ctx, nil, false); last != nil {
-			last.later()
+			last.releaseInBackground()
 		}
 	})
 }
 
-// lower tells Redis that an Unlock has left the session fewer holds, or none. It returns the result of the Unlock.
-func (a *acquisition) lower() error {
+// tellFewer tells Redis that an Unlock has left the session fewer holds, or none. It returns the result of the Unlock.
+func (a *acquisition) tellFewer() error {
 	c := a.keeper.c
 	by := time.Now().Add(c.cfg.releaseTimeout)
 	ctx, cancel := context.WithDeadline(c.ctx, by)
@@ -294,7 +294,7 @@ func (a *acquisition) lower() error {
 	returned = true
 	switch {
 	case last != nil:
-		return last.soon(by)
+		return last.releaseNow(by)
 	case err == nil:
 		return nil
 	case errors.Is(err, errGone):
@@ -306,8 +306,8 @@ func (a *acquisition) lower() error {
 	return c.unconfirmed(err)
 }
 
-// fate returns why the session was lost. It returns nil if the session is live or was released.
-func (a *acquisition) fate() error {
+// loss returns why the session was lost. It returns nil if the session is live or was released.
+func (a *acquisition) loss() error {
 	a.keeper.mu.Lock()
 	defer a.keeper.mu.Unlock()
 	return lostFor(a.Why())
@@ -350,9 +350,9 @@ func (a *acquisition) wasGone() error {
 	return lostFor(loss.Because(loss.DataLost, "redis no longer had it"))
 }
 
-// note returns what the journal keeps of a release. It must be called before the release is sent, so that the journal
-// notices if another server takes over after that. It needs the keeper's mu.
-func (a *acquisition) note() replay.Release {
+// journalEntry returns what the journal keeps of a release. It must be called before the release is sent, so that the
+// journal notices if another server takes over after that. It needs the keeper's mu.
+func (a *acquisition) journalEntry() replay.Release {
 	c, keys := a.keeper.c, a.keeper.keys()
 	// The name must not rest if no call returned a hold, or if the caller said that the hold does not count (skipRest).
 	undone := a.Terms.Rest.For > 0 && (a.Session == nil || a.Session.Used <= 0)
@@ -387,18 +387,18 @@ func (a *acquisition) releaseLater() {
 	a.keeper.mu.Lock()
 	r := a.releasing()
 	a.keeper.mu.Unlock()
-	r.later()
+	r.releaseInBackground()
 }
 
 // A releasing is a release in progress.
 type releasing struct {
-	a    *acquisition
-	note replay.Release
-	also []*releasing // of the acquisitions that the grant served: they end with a
-	call transport.Call
-	// was: the lock was held until the release, as far as the client can know. It is also set if a try finds no hold after
-	// an unanswered try, which may have released the lock.
-	was        bool
+	a      *acquisition
+	note   replay.Release
+	served []*releasing // of the acquisitions that the grant served: they end with a
+	call   transport.Call
+	// wasHeld: the lock was held until the release, as far as the client can know. It is also set if a try finds no hold
+	// after an unanswered try, which may have released the lock.
+	wasHeld    bool
 	unanswered bool // an earlier try went unanswered
 	// end is how other Unlocks hear the outcome (awaitRelease); nil if there cannot be any.
 	end *outcome
@@ -407,19 +407,19 @@ type releasing struct {
 // prepare makes the command that releases a, and the note for the journal. The command also ends the acquisitions that
 // a's grant served. The caller allocates r: most Unlocks have it on their stack. prepare needs the keeper's mu.
 func (r *releasing) prepare(a *acquisition) {
-	r.a, r.note = a, a.note()
-	var served []string
+	r.a, r.note = a, a.journalEntry()
+	var nonces []string
 	for _, with := range a.Session.Served() {
-		r.also = append(r.also, &releasing{a: acquired(with), note: acquired(with).note()})
-		served = append(served, acquired(with).nonce.String())
+		r.served = append(r.served, &releasing{a: acquired(with), note: acquired(with).journalEntry()})
+		nonces = append(nonces, acquired(with).nonce.String())
 	}
 	s := wire.Session{Nonce: a.nonce.String(), Owner: r.note.Owner, Permits: a.Terms.Permits}
-	r.call = a.keeper.c.wire.Release(r.note.Keys, s, r.note.Doubt, a.LongestLease(), r.note.Undone, served...)
+	r.call = a.keeper.c.wire.Release(r.note.Keys, s, r.note.Doubt, a.LongestLease(), r.note.Undone, nonces...)
 }
 
-// soon sends the release of an Unlock, and returns the Unlock's result. If Redis has not answered by the deadline by,
-// the release goes on in the background.
-func (r *releasing) soon(by time.Time) error {
+// releaseNow sends the release of an Unlock, and returns the Unlock's result. If Redis has not answered by the deadline
+// by, the release goes on in the background.
+func (r *releasing) releaseNow(by time.Time) error {
 	a, c := r.a, r.a.keeper.c
 	// The first try is bounded by its timeout alone: nobody has to watch a context, and Close does not interrupt the try.
 	// It may take two thirds longer than its timeout if it must make a connection. It may take another two thirds if the
@@ -428,7 +428,7 @@ func (r *releasing) soon(by time.Time) error {
 	defer func() {
 		if !returned { // a hook of the redis client has panicked or ended the goroutine
 			late := *r
-			late.later()
+			late.releaseInBackground()
 		}
 	}()
 	done, err := r.try(context.Background(), max(min(trust.Attempt(a.Terms.TTL), time.Until(by)*3/7), 1))
@@ -445,7 +445,7 @@ func (r *releasing) soon(by time.Time) error {
 		r.forget(false)
 	default:
 		late := *r // a copy, because r may be on the stack of the Unlock
-		late.later()
+		late.releaseInBackground()
 		return result
 	}
 	if r.end != nil {
@@ -457,7 +457,7 @@ func (r *releasing) soon(by time.Time) error {
 // result returns what Unlock returns if its release ended with err.
 func (r *releasing) result(err error) error {
 	switch {
-	case err == nil && r.was:
+	case err == nil && r.wasHeld:
 		return nil
 	case err == nil:
 		return r.a.wasGone()
@@ -467,9 +467,9 @@ func (r *releasing) result(err error) error {
 	return r.a.keeper.c.unconfirmed(err)
 }
 
-// later sends the release in the background until Redis answers or the lease has ended. Shutdown waits only for that. A
-// name that must not rest would still be taken: for it, later goes on for as long as it would rest, or until Shutdown.
-func (r *releasing) later() {
+// releaseInBackground sends the release until Redis answers or the lease has ended. Shutdown waits only for that. A
+// name that must not rest would still be taken: for it, this goes on for as long as it would rest, or until Shutdown.
+func (r *releasing) releaseInBackground() {
 	c := r.a.keeper.c
 	left := c.leaving.Begin(r.a.keeper.hash)
 	c.background(r.a.patience(), left, func(ctx context.Context) {
@@ -535,11 +535,11 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	a.keeper.sample(now)
 	if state != room.QueueKey && !more {
 		r.forget(true)
-		r.was = r.was || r.unanswered || state == wire.WasHeld
+		r.wasHeld = r.wasHeld || r.unanswered || state == wire.WasHeld
 		return true, nil
 	}
 	// If more is set, the lock is released, but the queue was too long for one call.
-	r.was = r.was || state == wire.WasHeld
+	r.wasHeld = r.wasHeld || state == wire.WasHeld
 	r.call.Keys = []string{r.note.Keys.Hash, r.note.Keys.Queue}
 	if more {
 		return false, nil
@@ -549,7 +549,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 
 // forget moves the released acquisitions from the registry to the journal. answered says whether Redis has answered.
 func (r *releasing) forget(answered bool) {
-	for _, with := range r.also {
+	for _, with := range r.served {
 		with.forget(answered)
 	}
 	r.a.keeper.c.registry.forget(r.a, &r.note, answered)

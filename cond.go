@@ -147,7 +147,7 @@ func (c *Cond) signal(ctx context.Context, most int) error {
 // Redis ignores a signal whose number is below that of the last one.
 func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	k := a.keeper
-	if err := a.takeTurnToChange(ctx); err != nil {
+	if err := a.takeTurnForCond(ctx); err != nil {
 		return err
 	}
 	defer func() { <-a.turn.place }()
@@ -174,7 +174,7 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	})
 	switch {
 	case err != nil && k.c.ctx.Err() != nil:
-		return cmp.Or(a.fate(), ErrClosed)
+		return cmp.Or(a.loss(), ErrClosed)
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%w; until then: %w", ending.Of(ctx), failed(ctx, err, k.c.clock.Now(), began))
 	case err != nil:
@@ -191,7 +191,7 @@ func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, 
 	if err != nil {
 		return false, c.fail(err)
 	}
-	w := &awaiting{Cond: c, a: a, by: by, shaken: make(chan struct{})}
+	w := &awaiting{Cond: c, a: a, by: by, signalDoubtful: make(chan struct{})}
 	defer a.keeper.listener.Join()()
 	bounded := ctx
 	if limit != nil {
@@ -199,7 +199,7 @@ func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, 
 		bounded, cancel = context.WithTimeout(ctx, *limit)
 		defer cancel()
 	}
-	if err = w.part(ctx, bounded); err == nil {
+	if err = w.beginWait(ctx, bounded); err == nil {
 		if signalled, err = w.sleep(bounded); err == nil && !signalled {
 			if err = ending.Of(ctx); err == nil && a.keeper.c.tracker.Draining() { // if not, a WaitFor's time has passed
 				err = ErrClosed

@@ -16,10 +16,10 @@ import (
 // to the lock's queue. It holds again before the call returns, unless it is lost.
 type awaiting struct {
 	*Cond
-	a      *acquisition
-	by     *Hold         // the hold that the call acts for; nil: the call names the owner that it acts for
-	shaken chan struct{} // closed when the server may have lost a signal
-	server string        // the lock's server in a Cluster, read before the wait is sent
+	a              *acquisition
+	by             *Hold         // the hold that the call acts for; nil: the call names the owner that it acts for
+	signalDoubtful chan struct{} // closed when the server may have lost a signal
+	server         string        // the lock's server in a Cluster, read before the wait is sent
 }
 
 // rejoin puts the holds back on their handles. If another owner's lost hold occupies a handle, its Unlock is still to
@@ -47,7 +47,7 @@ func (w *awaiting) rejoin() error {
 		case ended:
 			return lostFor(room.ErrLeft)
 		case occupied == nil || late:
-			return w.a.fate()
+			return w.a.loss()
 		}
 		select {
 		case <-freed:
@@ -57,21 +57,21 @@ func (w *awaiting) rejoin() error {
 	}
 }
 
-// part makes the session wait on the condition, here and in Redis. ctx can end the call before that. bounded, which
-// also ends with the time of a WaitFor, cannot: a WaitFor gives up the lock in any case.
-func (w *awaiting) part(ctx, bounded context.Context) error {
+// beginWait makes the session wait on the condition, here and in Redis. ctx can end the call before that. bounded,
+// which also ends with the time of a WaitFor, cannot: a WaitFor gives up the lock in any case.
+func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 	k := w.a.keeper
 	if k.c.tracker.Draining() {
 		return ErrClosed
 	}
-	if err := w.a.takeTurnToChange(ctx); err != nil {
+	if err := w.a.takeTurnForCond(ctx); err != nil {
 		return err
 	}
 	defer func() { <-w.a.turn.place }()
 	at := k.begin()
 	var e *room.Entry
 	if w.by == nil || !w.by.hold.Released { // otherwise the session may be another call's by now
-		e = w.a.Session.BeginWait(w.shaken, &at)
+		e = w.a.Session.BeginWait(w.signalDoubtful, &at)
 	}
 	k.end(&at)
 	if e == nil { // by has ended, or the session is lost, waits already, or has no write hold left
@@ -123,11 +123,11 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 	if err != nil {
 		return w.lossOr(failed(patient, err, at.Now, began))
 	}
-	return w.refused(said)
+	return w.waitRefusal(said)
 }
 
-// refused returns the error of a wait that Redis has refused.
-func (w *awaiting) refused(why room.AwaitReply) error {
+// waitRefusal returns the error of a wait that Redis has refused.
+func (w *awaiting) waitRefusal(why room.AwaitReply) error {
 	switch why {
 	case room.OwnerReads:
 		return fmt.Errorf("%w: owner %q also reads, and a wait gives up write holds only; unlock the read holds first", ErrUpgrade, w.a.owner())
@@ -153,10 +153,10 @@ func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
 	woken := w.a.waitOver()
 	look := time.NewTicker(trust.Pulse(w.a.Terms.TTL)) // when to look for a failover of a Cluster, or for silence
 	defer look.Stop()
-	for signalled, err = w.doze(ctx, woken, look.C); err == nil; {
+	for signalled, err = w.awaitSignal(ctx, woken, look.C); err == nil; {
 		select {
 		case <-woken:
-			return signalled, w.resume(ctx)
+			return signalled, w.endWait(ctx)
 		case <-look.C:
 			err = w.silence(ctx)
 		}
@@ -164,17 +164,17 @@ func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
 	return false, w.lose(err)
 }
 
-// doze waits until the session holds again after a signal, or is lost, or until ctx or the client ends. It also reports
-// a signal if a change of the lock's server may have lost one: its channel has a new connection, or the Cluster's
-// layout says so.
-func (w *awaiting) doze(ctx context.Context, woken <-chan struct{}, look <-chan time.Time) (signalled bool, err error) {
+// awaitSignal waits until the session holds again after a signal, or is lost, or until ctx or the client ends. It also
+// reports a signal if a change of the lock's server may have lost one: its channel has a new connection, or the
+// Cluster's layout says so.
+func (w *awaiting) awaitSignal(ctx context.Context, woken <-chan struct{}, look <-chan time.Time) (signalled bool, err error) {
 	c := w.a.keeper.c
 	for {
 		var moved bool
 		select {
 		case <-woken:
 			return true, nil
-		case <-w.shaken:
+		case <-w.signalDoubtful:
 			moved = true
 		case <-look:
 			moved = c.transport.Server(w.a.keeper.hash) != w.server
@@ -240,8 +240,8 @@ func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	return said == wire.Signalled || said == wire.OnNone && !moved, nil
 }
 
-// resume ends the wait. If the session holds again, its holds return to their handles. Otherwise it returns the loss.
-func (w *awaiting) resume(ctx context.Context) error {
+// endWait ends the wait. If the session holds again, its holds return to their handles. Otherwise it returns the loss.
+func (w *awaiting) endWait(ctx context.Context) error {
 	k := w.a.keeper
 	at := k.begin()
 	held, unproven := w.a.Held(), w.a.Held() && w.a.Session.ToConfirm()
@@ -273,7 +273,7 @@ func (w *awaiting) lose(why error) error {
 
 // lossOr returns the loss of the holds if they are lost, else err.
 func (w *awaiting) lossOr(err error) error {
-	if lost := w.a.fate(); lost != nil {
+	if lost := w.a.loss(); lost != nil {
 		return lost
 	}
 	return err

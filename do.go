@@ -11,7 +11,7 @@ import (
 // A held is a hold of one lock, of several locks, or of a majority.
 type held interface {
 	Context(parent context.Context) context.Context
-	leave() error
+	releaseUnlessDetached() error
 }
 
 // errNoFunction is returned before the lock is acquired: a nil function would panic while the lock is held.
@@ -43,7 +43,7 @@ func tryDuring[H held](ctx context.Context, wait time.Duration, try func(context
 
 // under runs fn and then ends the hold, even if fn panics or ends its goroutine.
 func under(ctx context.Context, h held, fn func(ctx context.Context) error) (err error) {
-	defer func() { err = ending.Join(err, h.leave()) }()
+	defer func() { err = ending.Join(err, h.releaseUnlessDetached()) }()
 	return fn(h.Context(ctx))
 }
 

@@ -86,7 +86,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Context, term Term) error) (lost bool, err error) {
 	e.terms.Store(h, nil)
 	defer func() {
-		end := h.leave()
+		end := h.releaseUnlessDetached()
 		e.terms.Delete(h)
 		lost, err = errors.Is(end, ErrLost), ending.Join(err, end)
 	}()

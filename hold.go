@@ -33,12 +33,12 @@ type Hold struct {
 
 // extras are the fields that few holds need, in a struct of their own: most holds need no memory for them.
 type extras struct {
-	detached bool                      // Detach has handed the hold over to a ticket
-	lostc    chan struct{}             // closed on loss; made by the first call of Lost
-	wantedc  chan struct{}             // closed when others wait; made by the first call of Wanted
-	onWanted []func()                  // called when others wait
-	deafen   func()                    // stops listening for waiters; nil: the hold does not listen
-	contexts map[*holdContext]struct{} // they end with the hold
+	detached      bool                      // Detach has handed the hold over to a ticket
+	lostc         chan struct{}             // closed on loss; made by the first call of Lost
+	wantedc       chan struct{}             // closed when others wait; made by the first call of Wanted
+	onWanted      []func()                  // called when others wait
+	stopListening func()                    // stops listening for waiters; nil: the hold does not listen
+	contexts      map[*holdContext]struct{} // they end with the hold
 }
 
 // Err returns nil while the hold is trusted, and ErrLost once it is lost. It returns ErrNotHeld after Release or
@@ -279,9 +279,9 @@ func (h *Hold) end(at *room.Step) error {
 	cancel()
 	switch follows {
 	case room.Fewer:
-		err = a.lower()
+		err = a.tellFewer()
 	case room.Last:
-		err = last.soon(time.Now().Add(k.c.cfg.releaseTimeout))
+		err = last.releaseNow(time.Now().Add(k.c.cfg.releaseTimeout))
 	}
 	h.releasedHook(err, at.Now)
 	return err
@@ -295,8 +295,8 @@ func (h *Hold) giveBack() {
 	k.end(&at)
 }
 
-// leave is Release, but returns nil if Detach has ended the hold, as the function of a Do may do.
-func (h *Hold) leave() error {
+// releaseUnlessDetached is Release, but returns nil if Detach has ended the hold, as the function of a Do may do.
+func (h *Hold) releaseUnlessDetached() error {
 	if err := h.Release(); !h.wasDetached() {
 		return err
 	}
@@ -352,7 +352,7 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 		return err
 	}
 	x := &ledger.Wish{}
-	if err := h.move(rw, x); err != nil {
+	if err := h.downgradeHere(rw, x); err != nil {
 		return err
 	}
 	_, err := a.tell(ctx, x, false)
@@ -371,9 +371,9 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	return fmt.Errorf("%w: the hold is a read hold now, and the client goes on telling redis: %w", ErrUnconfirmed, err)
 }
 
-// move does what downgrade does before Redis is told. The caller has the session's turn; move gives it back. It returns
-// errTaken if another call took the hold first, ErrLost if the hold is lost, or why the reading side bars it.
-func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
+// downgradeHere does what downgrade does before Redis is told. It gives back the session's turn, which the caller has.
+// It returns errHoldEnded if another call took the hold first, ErrLost if it is lost, or why the reading side bars it.
+func (h *Hold) downgradeHere(rw *RWLock, x *ledger.Wish) (err error) {
 	defer func() { <-h.acquisition().turn.place }()
 	k := h.keeper()
 	at := k.look()
@@ -383,7 +383,7 @@ func (h *Hold) move(rw *RWLock, x *ledger.Wish) (err error) {
 	}
 	bar := h.hold.Downgrade(&rw.r.holds, x, &at)
 	if bar == room.Unheld {
-		return errTaken
+		return errHoldEnded
 	}
 	return rw.r.barred(bar, nil)
 }
@@ -401,11 +401,11 @@ func (h *Hold) cancelAll(cause error) (cancel func()) {
 	if h.extras == nil {
 		return func() {}
 	}
-	deafen, contexts := h.deafen, h.contexts
-	h.deafen, h.contexts = nil, nil
+	stopListening, contexts := h.stopListening, h.contexts
+	h.stopListening, h.contexts = nil, nil
 	return func() {
-		if deafen != nil {
-			deafen()
+		if stopListening != nil {
+			stopListening()
 		}
 		for ctx := range contexts {
 			ctx.stop()

@@ -44,8 +44,8 @@ func (h *Hold) whenWanted(f func()) {
 	if !wanted && live {
 		x := h.extra()
 		x.onWanted = append(x.onWanted, f)
-		if x.deafen == nil {
-			x.deafen, leave = leave, nil
+		if x.stopListening == nil {
+			x.stopListening, leave = leave, nil
 		}
 	}
 	k.mu.Unlock()

@@ -103,7 +103,7 @@ func (k *keeper) newAcquisition(owner string, l *Lock, carries bool) *acquisitio
 	a := &acquisition{keeper: k, nonce: wire.NewNonce()}
 	a.Name, a.Terms, a.Read, a.Of = owner, &l.terms.Terms, l.read, a
 	if owner == "" {
-		a.number = k.c.owners.Add(1)
+		a.number = k.c.ownerCount.Add(1)
 	}
 	if a.Named() || k.room.Shared { // the number of its holds can change
 		a.makeTurn()
@@ -140,7 +140,7 @@ func (k *keeper) sample(serverMs int64) {
 	}
 	skew := serverMs - time.Now().UnixMilli()
 	k.skew.Store(skew)
-	k.c.skew.Store(skew)
+	k.c.latestSkew.Store(skew)
 }
 
 // runAll calls every function, even if one panics or ends its goroutine (a hook may do either).
@@ -155,14 +155,14 @@ func runAll(todo []func()) {
 // A registry knows what a client has in use: the keeper of each lock, and each acquisition by its nonce. A message from
 // Redis names a nonce, by which the registry finds the acquisition that the message is for.
 type registry struct {
-	mu           sync.Mutex                    // guards the following fields and journal; taken after a keeper's mu
-	keepers      map[string]map[string]*keeper // by kind, then by the lock's key: a key of both takes more memory
-	acquisitions map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
-	heard        map[*keeper]func()            // ends the subscription to the lock's sharded channel, which Sticky needs
-	undone       int                           // tickets of failed Detach calls that are being released
+	mu             sync.Mutex                    // guards the following fields and journal; taken after a keeper's mu
+	keepers        map[string]map[string]*keeper // by kind, then by the lock's key: a key of both takes more memory
+	acquisitions   map[wire.Nonce]*acquisition   // those that wait, hold, or are being released
+	stopListening  map[*keeper]func()            // ends the subscription to the lock's sharded channel, which Sticky needs
+	ticketReleases int                           // tickets of failed Detach calls that are being released
 
 	journal *replay.Journal   // the recent releases
-	tracker *shutdown.Tracker // at the end of the client it waits until no acquisition and no undone ticket is left
+	tracker *shutdown.Tracker // at the end of the client it waits until no acquisition and no ticket release is left
 }
 
 // enter returns the keeper of a lock, and makes it if nobody uses the lock. The caller must call leave.
@@ -180,12 +180,12 @@ func (r *registry) enter(l *Lock) *keeper {
 		k.room.Plain = l.kind == wire.KindPlain
 		k.room.Runs = l.kind == wire.KindFair
 		k.room.Shared = l.kind == wire.KindRW || l.kind == wire.KindFairRW
-		k.skew.Store(l.c.skew.Load())
+		k.skew.Store(l.c.latestSkew.Load())
 		keepers[l.hash] = k
 	}
 	k.refs++
-	if l.terms.Sticky > 0 && k.listener.Sharded() && r.heard[k] == nil { // to hear that others want the kept grant
-		r.heard[k] = k.listener.Join()
+	if l.terms.Sticky > 0 && k.listener.Sharded() && r.stopListening[k] == nil { // to hear that others want the kept grant
+		r.stopListening[k] = k.listener.Join()
 	}
 	return k
 }
@@ -221,9 +221,9 @@ func (r *registry) leaveLocked(k *keeper) {
 	k.refs--
 	if k.refs == 0 {
 		delete(r.keepers[k.kind], k.hash)
-		if deafen := r.heard[k]; deafen != nil {
-			delete(r.heard, k)
-			deafen()
+		if stop := r.stopListening[k]; stop != nil {
+			delete(r.stopListening, k)
+			stop()
 		}
 	}
 }
@@ -266,17 +266,17 @@ func (r *registry) forget(a *acquisition, n *replay.Release, answered bool) {
 	r.journal.Add(done, now)
 }
 
-// undo changes the number of tickets that are being released, by 1 or -1.
-func (r *registry) undo(more int) {
+// countTicketRelease changes the number of tickets that are being released, by 1 or -1.
+func (r *registry) countTicketRelease(more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.undone += more
+	r.ticketReleases += more
 	r.tracker.Ended()
 }
 
 // lookup returns the acquisition that a message names, or nil.
-func (r *registry) lookup(name string) *acquisition {
-	n, ok := wire.ParseNonce(name)
+func (r *registry) lookup(nonce string) *acquisition {
+	n, ok := wire.ParseNonce(nonce)
 	if !ok {
 		return nil
 	}

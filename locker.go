@@ -59,8 +59,8 @@ var _ Locker = (*Lock)(nil)
 // called from any goroutine. A nil or zero Client makes handles whose calls return ErrInvalidOption.
 type Client struct {
 	id          string        // 128 random bits; names the inbox, and stands beside the client's nonces in Redis
-	name        string        // random, in the names of anonymous owners: people see these, and id would reveal the inbox
-	owners      atomic.Int64  // the number of the latest anonymous owner
+	ownerPrefix string        // random, in the names of anonymous owners: people see these, and id would reveal the inbox
+	ownerCount  atomic.Int64  // the number of the latest anonymous owner
 	unheard     unheard.Calls // counts calls that Redis does not answer, for the log
 	labels      *label.Book
 	specs       specs
@@ -73,7 +73,7 @@ type Client struct {
 	clock       *clock.Clock
 	access      *access.Checker
 	registry    registry        // the locks in use
-	skew        atomic.Int64    // the clock of the server that answered last, minus ours, in ms
+	latestSkew  atomic.Int64    // the clock of the server that answered last, minus ours, in ms
 	logs        *logqueue.Queue // log records that wait for the logger's handler
 	replayTask  renewal.Task    // the journal's timer: checks whether releases must be sent again
 	oneKeyEach  atomic.Bool     // the server refuses commands with keys of several locks
@@ -116,17 +116,17 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("relock: %w", err)
 	}
 	c := &Client{
-		id:        wire.NewNonce().String(),
-		name:      wire.NewNonce().String()[:nameLen],
-		cfg:       cfg,
-		logs:      new(logqueue.Queue),
-		transport: tr,
-		clock:     new(clock.Clock),
-		ended:     make(chan struct{}),
+		id:          wire.NewNonce().String(),
+		ownerPrefix: wire.NewNonce().String()[:nameLen],
+		cfg:         cfg,
+		logs:        new(logqueue.Queue),
+		transport:   tr,
+		clock:       new(clock.Clock),
+		ended:       make(chan struct{}),
 		registry: registry{
-			keepers:      make(map[string]map[string]*keeper),
-			heard:        make(map[*keeper]func()),
-			acquisitions: make(map[wire.Nonce]*acquisition),
+			keepers:       make(map[string]map[string]*keeper),
+			stopListening: make(map[*keeper]func()),
+			acquisitions:  make(map[wire.Nonce]*acquisition),
 		},
 	}
 	if to := cfg.log.Handler(); to != slog.DiscardHandler {
@@ -137,7 +137,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	}
 	c.inboxPrefix = key.Inbox(cfg.prefix, "")
 	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
-	c.tracker = shutdown.New(&c.registry.mu, func() int { return len(c.registry.acquisitions) + c.registry.undone })
+	c.tracker = shutdown.New(&c.registry.mu, func() int { return len(c.registry.acquisitions) + c.registry.ticketReleases })
 	c.registry.tracker = c.tracker
 	c.closing, c.endClosing = context.WithCancel(context.Background())
 	c.ctx, c.open, c.draining = c.tracker.Running, c.tracker.Open, c.tracker.Open.Done()
@@ -253,9 +253,9 @@ func (c *Client) NewElection(name string, opts ...LockOption) *Election {
 	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), oneToken})...)}
 }
 
-// newSpec checks name and opts, and makes a spec from them. Its kind is fair if they say so, else plain.
-func (c *Client) newSpec(name, plain, fair string, opts []LockOption) spec {
-	s := spec{origin: origin{c, plain}}
+// newSpec checks name and opts, and makes a spec from them. With Fair its kind is fairKind, else kind.
+func (c *Client) newSpec(name, kind, fairKind string, opts []LockOption) spec {
+	s := spec{origin: origin{c, kind}}
 	if c.unmade() {
 		s.err = errUnmadeClient
 		return s
@@ -266,9 +266,9 @@ func (c *Client) newSpec(name, plain, fair string, opts []LockOption) spec {
 	}
 	t, err := c.cfg.terms.with(opts)
 	if t.fair {
-		s.kind = fair
+		s.kind = fairKind
 	}
-	s.terms, s.err = t, cmp.Or(err, t.suitsKind(plain), t.suits(c.transport))
+	s.terms, s.err = t, cmp.Or(err, t.suitsKind(kind), t.suits(c.transport))
 	return s
 }
 
@@ -319,7 +319,7 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 	if err := forOnce(l, every, fn != nil); err != nil {
 		return false, lockError(name, err)
 	}
-	h, err := l.try(ctx, 0, manner{quiet: true})
+	h, err := l.try(ctx, 0, manner{falseIfTaken: true})
 	switch {
 	case ending.Is(err, errGone):
 		return false, lockError(name, errGone) // granted, but lost before its use: the interval is not spent
@@ -366,7 +366,7 @@ func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	defer c.registry.leave(k)
 	w := &waiting{ctx: ctx, lock: l, keeper: k, ticket: what.Nonce, began: c.clock.Now()}
 	c.labels.Keep(l.terms.TTL, w.began)
-	if what.Owner == what.given() { // hooks get an owner that was given, not a generated name
+	if what.Owner == what.unmarkedOwner() { // hooks get an owner that was given, not a generated name
 		w.owner = what.Owner
 	}
 	h, err := w.resume(what.Owner)
@@ -641,8 +641,8 @@ func (c *Client) deliver(payload string) {
 
 // behind returns the acquisitions that a grant to first names as next in the queue, up to one that has ended here.
 func (c *Client) behind(first *acquisition, run []string) (all []*room.Acquisition) {
-	for _, name := range run {
-		a := c.registry.lookup(name)
+	for _, nonce := range run {
+		a := c.registry.lookup(nonce)
 		if a == nil || a.keeper != first.keeper {
 			break // from here on, Redis chooses the next holder
 		}
@@ -681,12 +681,12 @@ func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
 	}
 }
 
-// disown releases a grant to this client that no call here wants: its call gave up, or a failover brought it back. name
-// is its nonce. k is the lock's keeper; if it is nil, only the journal may know the lock. asked is when the request was
-// sent whose answer names the grant, or zero if a message does. A request that was sent before Redis answered the
-// nonce's release shows nothing new. That is common when many calls wait and the lock passes quickly.
-func (c *Client) disown(name string, k *keeper, asked instant) {
-	id, ours := wire.ParseNonce(name)
+// disown releases a grant to this client that no call here wants: its call gave up, or a failover brought it back.
+// nonce is the grant's. k is the lock's keeper; if it is nil, only the journal may know the lock. asked is when the
+// request was sent whose answer names the grant, or zero if a message does. A request that was sent before Redis
+// answered the nonce's release shows nothing new. That is common when many calls wait and the lock passes quickly.
+func (c *Client) disown(nonce string, k *keeper, asked instant) {
+	id, ours := wire.ParseNonce(nonce)
 	now := c.clock.Now()
 	r := &c.registry
 	r.mu.Lock()
@@ -696,7 +696,7 @@ func (c *Client) disown(name string, k *keeper, asked instant) {
 	}
 	var call transport.Call
 	if k != nil {
-		call = c.wire.Release(k.keys(), wire.Session{Nonce: name}, replay.OwesSignal, replay.AnyLease, false)
+		call = c.wire.Release(k.keys(), wire.Session{Nonce: nonce}, replay.OwesSignal, replay.AnyLease, false)
 	}
 	if n := r.journal.Find(id); ours && n != nil {
 		if !asked.IsZero() && !asked.Reached(n.Answered) {

@@ -64,7 +64,7 @@ func (m *Multi) Lock(ctx context.Context) error {
 // Unless it returns true, the caller holds none. With a wait of zero or less it makes one attempt for each. To give
 // back what it has taken, it may need a tenth of a second more.
 func (m *Multi) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	return tryResult(m.lock(ctx, func() (*MultiHold, error) { return m.try(ctx, wait, manner{quiet: true}) }))
+	return tryResult(m.lock(ctx, func() (*MultiHold, error) { return m.try(ctx, wait, manner{falseIfTaken: true}) }))
 }
 
 // lock acquires a hold that only Unlock can end. If several owners may hold at once, it refuses a call while the Multi
@@ -122,7 +122,7 @@ func (m *Multi) Unlock() error {
 	if !ok {
 		return fmt.Errorf("relock: %w by this Multi", ErrNotHeld)
 	}
-	return h.leave()
+	return h.releaseUnlessDetached()
 }
 
 // Acquire is Lock, but returns the holds as one MultiHold: it waits until the caller holds all the locks or ctx ends.
@@ -225,7 +225,7 @@ func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 // returns (false, nil). A wait of zero or less makes one attempt for each lock.
 func (m *Multi) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*MultiHold, error) {
-		return m.try(ctx, wait, manner{quiet: true})
+		return m.try(ctx, wait, manner{falseIfTaken: true})
 	}, fn)
 }
 
@@ -262,8 +262,8 @@ type MultiHold struct {
 	wanted chan struct{} // made by the first call of Wanted
 }
 
-// leave ends all the holds for Unlock and Do. Unlike Release, it ignores holds that Detach has ended.
-func (h *MultiHold) leave() error { return h.endAll((*Hold).leave) }
+// releaseUnlessDetached ends all the holds for Unlock and Do. Unlike Release, it ignores holds that Detach has ended.
+func (h *MultiHold) releaseUnlessDetached() error { return h.endAll((*Hold).releaseUnlessDetached) }
 
 // endAll ends all the holds at the same time. It looks for losses first. Otherwise the release of one hold
 // could end the shared context before another hold finds its loss, and the cause would not be ErrLost.
@@ -301,7 +301,7 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 	for i, hold := range h.holds {
 		released[i] = make(chan struct{})
 		if errors.Is(hold.judge(), ErrLost) { // now: a lost hold is in the way of its owner's next call
-			_ = hold.leave()
+			_ = hold.releaseUnlessDetached()
 			close(released[i])
 			continue
 		}
@@ -309,7 +309,7 @@ func (h *MultiHold) giveBack(ctx context.Context) {
 		spawned := hold.lock.c.tracker.Go(func(context.Context) {
 			defer close(released[i])
 			defer left()
-			_ = hold.leave()
+			_ = hold.releaseUnlessDetached()
 		})
 		if !spawned {
 			left()

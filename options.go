@@ -82,11 +82,11 @@ func (t terms) with(opts []LockOption) (terms, error) {
 // suits checks Replicas against the TTL and the redis client. It is called for the terms of tickets too, because a
 // ticket may come from a process with another redis client.
 func (t terms) suits(tr *transport.Transport) error {
-	switch within, reads := t.Replicas.Timeout, tr.ReadTimeout; {
+	switch within, readTimeout := t.Replicas.Timeout, tr.ReadTimeout; {
 	case within > t.TTL/ackShare:
 		return fmt.Errorf("%w: Replicas timeout of %v with a TTL of %v; it may be a quarter of the TTL at most", ErrInvalidOption, within, t.TTL)
-	case reads > 0 && within >= reads:
-		return fmt.Errorf("%w: Replicas timeout of %v; it must be less than the redis client's ReadTimeout of %v", ErrInvalidOption, within, reads)
+	case readTimeout > 0 && within >= readTimeout:
+		return fmt.Errorf("%w: Replicas timeout of %v; it must be less than the redis client's ReadTimeout of %v", ErrInvalidOption, within, readTimeout)
 	case t.Replicas.N > 0 && !tr.Knows():
 		return unknownClient("Replicas") // WAIT could go to another server than the script
 	}

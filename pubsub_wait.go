@@ -43,7 +43,7 @@ var errGone = errors.New("lost before it could be used")
 //  1. It fails if a hold bars the call from the handle (Room.Bars). A named owner that holds in this client re-enters.
 //  2. The room decides how the call goes on. It takes a grant that was kept (Sticky), or asks Redis, or stands in line.
 //     While it stands in line, another call of this client asks Redis for the whole line.
-//  3. contend asks Redis. If the lock is taken, the call waits in Redis' queue.
+//  3. askAndWait asks Redis. If the lock is taken, the call waits in Redis' queue.
 //  4. The grant becomes the hold of the call.
 //
 // The hold is not on its handle yet: the caller puts it there. After errGone (the grant ended before it could be used)
@@ -95,18 +95,18 @@ func (w *waiting) acquire() (*Hold, error) {
 		switch got := p.Given; {
 		case got.Joined:
 			return acquired(got.Acquisition).reenter(w, true)
-		case got.Acquisition != nil: // it is in Redis' queue, or holds already: then contend returns at once
-			a, err = w.contend(acquired(got.Acquisition), got.Place, true)
+		case got.Acquisition != nil: // it is in Redis' queue, or holds already: then askAndWait returns at once
+			a, err = w.askAndWait(acquired(got.Acquisition), got.Place, true)
 		default:
 			k.mu.Lock()
 			a = k.newAcquisition(w.owner, w.lock, true)
 			k.mu.Unlock()
-			a, err = w.contend(a, got.Place, false)
+			a, err = w.askAndWait(a, got.Place, false)
 		}
 	default:
 		a = k.newAcquisition(w.owner, w.lock, way == room.First)
 		k.end(&at)
-		a, err = w.contend(a, room.PlaceNew, false)
+		a, err = w.askAndWait(a, room.PlaceNew, false)
 	}
 	if err != nil {
 		return nil, err
@@ -119,10 +119,10 @@ func (w *waiting) want() room.Want {
 	return room.Want{Owner: w.owner, Read: w.lock.read, Once: w.once, Unlock: w.unlock, Terms: &w.lock.terms.Terms}
 }
 
-// contend asks Redis for the lock under a's nonce, and waits in Redis' queue until the outcome is known. With hasAsked
-// it only waits, because another call has sent a's request. With once it does not wait. got is the acquisition that
-// holds for the call: a, or the one whose grant was passed on to a. If contend fails, it gives a up.
-func (w *waiting) contend(a *acquisition, place int64, hasAsked bool) (got *acquisition, err error) {
+// askAndWait asks Redis for the lock under a's nonce, and waits in Redis' queue until the outcome is known. With
+// hasAsked it only waits, because another call has sent a's request. With once it does not wait. got is the acquisition
+// that holds for the call: a, or the one whose grant was passed on to a. If askAndWait fails, it gives a up.
+func (w *waiting) askAndWait(a *acquisition, place int64, hasAsked bool) (got *acquisition, err error) {
 	defer func() {
 		if got == nil { // failed, or a hook has panicked
 			at := a.keeper.begin()
@@ -166,9 +166,9 @@ func (w *waiting) ask(a *acquisition, place int64) error {
 		c.leaving.Await(w.ctx, w.keeper.hash, trust.Attempt(a.Terms.TTL)/2) // a release under way would look like a hold
 		return w.attempt(a, asked)
 	}
-	for deaf := false; !listener.Up(); deaf = true {
+	for retried := false; !listener.Up(); retried = true {
 		err := w.request(a, room.PlaceNone, asked)
-		if deaf && err != nil && w.ctx.Err() != nil {
+		if retried && err != nil && w.ctx.Err() != nil {
 			return w.orContextEnded(&requestError{err: listener.Subscribing(listener.Down())})
 		}
 		if err != nil || w.said.Code != room.Taken {
@@ -291,7 +291,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	k, c := a.keeper, a.keeper.c
 	q, call, block, echo, err := w.next(a, place)
 	if err != nil || q.Entry == nil {
-		w.said = room.Answer{Code: room.Queued} // so contend takes the outcome that a message has brought
+		w.said = room.Answer{Code: room.Queued} // so askAndWait takes the outcome that a message has brought
 		return err
 	}
 	need := a.Terms.Replicas
@@ -613,7 +613,7 @@ func (w *waiting) explain(err error) error {
 		err = &hintError{err, w.hint}
 	}
 	taken := ending.Is(err, ErrNotAcquired)
-	if w.keeper.c.cfg.whoHolds && w.wasTaken && !w.inQuorum && (taken && !w.quiet || !taken && w.ctx.Err() != nil) {
+	if w.keeper.c.cfg.whoHolds && w.wasTaken && !w.inQuorum && (taken && !w.falseIfTaken || !taken && w.ctx.Err() != nil) {
 		if who := w.whoHolds(); who != "" {
 			err = &hintError{err, who}
 		}

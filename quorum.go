@@ -156,10 +156,10 @@ func (l *QuorumLock) usable() error {
 	return lockError(l.name, l.first.bad())
 }
 
-// outdo compares a new hold with the other live holds of the handle, and marks the older of each pair as lost. The lock
-// has one majority at a time, so the older hold has ended, though this client has not heard of it. If it were not
+// loseOlder compares a new hold with the other live holds of the handle, and marks the older of each pair as lost. The
+// lock has one majority at a time, so the older hold has ended, though this client has not heard of it. If it were not
 // marked, its Unlock would end the newer hold. Holds of one named owner share a majority, so they stay.
-func (l *QuorumLock) outdo(h *QuorumHold, owner string) {
+func (l *QuorumLock) loseOlder(h *QuorumHold, owner string) {
 	for _, other := range l.register.Others(h) {
 		switch {
 		case other.Owner() == owner:
@@ -320,7 +320,7 @@ func (l *QuorumLock) acquire(ctx context.Context, m manner) (*QuorumHold, error)
 		}
 		if err == nil {
 			l.register.Add(h, m.unlock)
-			l.outdo(h, owner)
+			l.loseOlder(h, owner)
 			var lost *QuorumHold
 			if lost, _, err = l.occupied(owner); err == nil || !l.register.Remove(h) {
 				h.majority.MarkReturned()
@@ -355,8 +355,8 @@ type QuorumHold struct {
 	majority *quorum.Majority
 }
 
-// leave is Release at the end of a Do.
-func (h *QuorumHold) leave() error { return h.Release() }
+// releaseUnlessDetached is Release: a QuorumHold cannot be detached.
+func (h *QuorumHold) releaseUnlessDetached() error { return h.Release() }
 
 // Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss its
 // cause is ErrLost, and after a release ErrNotHeld. Each call of its Err checks the clock, so it reports a loss even

@@ -57,7 +57,7 @@ func (l *Lock) Lock(ctx context.Context) error {
 // With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, or 100 ms if that is longer,
 // but never more than 2 s. With Replicas it may take their timeout plus a twelfth of the TTL, if that is longer.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	_, err := l.try(ctx, wait, manner{unlock: true, quiet: true})
+	_, err := l.try(ctx, wait, manner{unlock: true, falseIfTaken: true})
 	return tryResult(err)
 }
 
@@ -121,7 +121,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) error
 // ErrInvalidOption. With a wait of zero or less it makes one attempt.
 func (l *Lock) TryDo(ctx context.Context, wait time.Duration, fn func(ctx context.Context) error) (ran bool, err error) {
 	return tryDuring(ctx, wait, func(ctx context.Context, wait time.Duration) (*Hold, error) {
-		return l.try(ctx, wait, manner{quiet: true})
+		return l.try(ctx, wait, manner{falseIfTaken: true})
 	}, fn)
 }
 
@@ -255,11 +255,11 @@ func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 
 // A manner says how a call acquires.
 type manner struct {
-	once     bool // one attempt, no waiting
-	quiet    bool // the caller gets false instead of ErrNotAcquired, so that error need not say who holds the lock
-	inQuorum bool // for a QuorumLock, whose errors do not say who holds the lock
-	pending  bool // one of several holds, for a Multi or QuorumLock, which calls Hold.markReturned when it returns them
-	unlock   bool // the hold is ended by the handle's Unlock, because the call returns no *Hold
+	once         bool // one attempt, no waiting
+	falseIfTaken bool // the caller gets false instead of ErrNotAcquired, so that error need not say who holds the lock
+	inQuorum     bool // for a QuorumLock, whose errors do not say who holds the lock
+	pending      bool // one of several holds, for a Multi or QuorumLock, which calls Hold.markReturned when it returns them
+	unlock       bool // the hold is ended by the handle's Unlock, because the call returns no *Hold
 }
 
 // try is acquire for at most wait; zero or less is one attempt. When wait ends, the context's cause is a waitError.

@@ -108,11 +108,11 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 			return lockError(w.Name(), fmt.Errorf("%w for writing by this handle", ErrNotHeld))
 		}
 		err := h.downgrade(ctx, rw)
-		if err != errTaken { //nolint:errorlint // made here, never wrapped
+		if err != errHoldEnded { //nolint:errorlint // made here, never wrapped
 			return lockError(w.Name(), err)
 		}
 	}
 }
 
-// errTaken says that an Unlock or Downgrade of the same handle took the hold first.
-var errTaken = errors.New("another call has taken the hold")
+// errHoldEnded says that an Unlock or Downgrade of the same handle took the hold first.
+var errHoldEnded = errors.New("another call has taken the hold")

@@ -47,7 +47,7 @@ func seamsOfAClient() {
 			c.tellApart(r.add(s)...)
 		}
 		if stated {
-			r.stateFew()
+			r.splitFew()
 		}
 		between()
 		r.send()
@@ -85,7 +85,7 @@ func seamsOfALock() {
 		a.GiveUp(&at)
 		k.end(&at)
 		w := &waiting{ctx: ctx, lock: l, keeper: k, began: l.c.clock.Now()}
-		_, err := w.contend(a, room.PlaceNew, false)
+		_, err := w.askAndWait(a, room.PlaceNew, false)
 		return err
 	}
 	seam.AcquireAround = func(ctx context.Context, lock any, owner string, between func()) (hold any, err error) {

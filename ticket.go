@@ -107,8 +107,8 @@ func (d *detaching) releaseTicket(first func(ctx context.Context)) {
 		})
 	}
 	leave := c.leaving.Begin(d.a.keeper.hash)
-	left := sync.OnceFunc(func() { leave(); c.registry.undo(-1) })
-	c.registry.undo(1)
+	left := sync.OnceFunc(func() { leave(); c.registry.countTicketRelease(-1) })
+	c.registry.countTicketRelease(1)
 	c.background(d.a.patience(), left, func(ctx context.Context) {
 		first(ctx)
 		err := try(ctx)
@@ -159,15 +159,15 @@ func (text Ticket) read() (t ticket, err error) {
 	return t, nil
 }
 
-// given is the owner's name without the mark of generated names.
-func (t ticket) given() string { return strings.TrimPrefix(t.Owner, string(room.MadeMark)) }
+// unmarkedOwner is the owner's name without the mark of generated names.
+func (t ticket) unmarkedOwner() string { return strings.TrimPrefix(t.Owner, string(room.MadeMark)) }
 
 // lock returns a handle as the ticket describes it, or an error if no Detach of a client like c could have made it.
 func (t ticket) lock(c *Client) (*Lock, error) {
 	kinds := []string{wire.KindPlain, wire.KindFair, wire.KindRW, wire.KindFairRW, wire.KindSemaphore}
-	_, secret := wire.ParseNonce(t.Nonce)
+	_, isNonce := wire.ParseNonce(t.Nonce)
 	permits, noPermits := permitsFor(t.Weight, t.Permits)
-	if !secret || checkOwner(t.given()) != nil || key.CheckName(t.Name) != nil || !slices.Contains(kinds, t.Kind) ||
+	if !isNonce || checkOwner(t.unmarkedOwner()) != nil || key.CheckName(t.Name) != nil || !slices.Contains(kinds, t.Kind) ||
 		(noPermits == nil) != (t.Kind == wire.KindSemaphore) || between("", t.TTL, minTTL, maxTTL) != nil {
 		return nil, errTicket
 	}

@@ -154,7 +154,7 @@ func (r *round) add(a *acquisition) (losses []func()) {
 // renew adds a session whose renewal is due. It needs the keeper's mu.
 func (r *round) renew(renewal room.Renewal, a *acquisition) {
 	if !renewal.Plain || !r.w.c.transport.OneServer() || r.w.c.oneKeyEach.Load() {
-		r.state(renewal, a.Session, r.now)
+		r.addStatement(renewal, a.Session, r.now)
 		return
 	}
 	if r.together == nil {
@@ -163,8 +163,8 @@ func (r *round) renew(renewal room.Renewal, a *acquisition) {
 	r.together[renewal] = append(r.together[renewal], renewing{a, r.now})
 }
 
-// state adds a renewal with a command of its own, if the session is still held. It needs the keeper's mu.
-func (r *round) state(renewal room.Renewal, s *room.Session, sent instant) {
+// addStatement adds a renewal with a command of its own, if the session is still held. It needs the keeper's mu.
+func (r *round) addStatement(renewal room.Renewal, s *room.Session, sent instant) {
 	st, held := s.Renew(renewal, sent)
 	if !held {
 		return
@@ -176,23 +176,23 @@ func (r *round) state(renewal room.Renewal, s *room.Session, sent instant) {
 	r.statements[renewal] = append(r.statements[renewal], st)
 }
 
-// restate adds another renewal of st's session, as state does, and takes the keeper's mu for that.
-func (r *round) restate(renewal room.Renewal, st room.Statement) {
+// addStatementAgain adds another renewal of st's session, as addStatement does, and takes the keeper's mu for that.
+func (r *round) addStatementAgain(renewal room.Renewal, st room.Statement) {
 	k := keeperOf(st)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	r.state(renewal, st.Session, r.now)
+	r.addStatement(renewal, st.Session, r.now)
 }
 
-// stateFew gives a command each to sessions that are too few to share one.
-func (r *round) stateFew() {
+// splitFew gives a command each to sessions that are too few to share one.
+func (r *round) splitFew() {
 	for renewal, all := range r.together {
 		if len(all) >= minTogether {
 			continue
 		}
 		for _, one := range all {
 			one.a.keeper.mu.Lock()
-			r.state(renewal, one.a.Session, one.sent)
+			r.addStatement(renewal, one.a.Session, one.sent)
 			one.a.keeper.mu.Unlock()
 		}
 		delete(r.together, renewal)
@@ -202,7 +202,7 @@ func (r *round) stateFew() {
 // send sends everything that was added, each batch on a goroutine of its own.
 func (r *round) send() {
 	w := r.w
-	r.stateFew()
+	r.splitFew()
 	for renewal, all := range r.together {
 		for batch := range slices.Chunk(all, maxTogether) {
 			w.c.tracker.Go(func(ctx context.Context) { runAll(w.renewTogether(ctx, renewal, batch)) })
@@ -252,7 +252,7 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all 
 	hooks = w.renewed(batch, left, waiting)
 	rest := round{w: w, now: w.c.clock.Now()}
 	for _, i := range left {
-		rest.restate(renewal, batch[i])
+		rest.addStatementAgain(renewal, batch[i])
 	}
 	renewal.Plain = false
 	for part := range slices.Chunk(rest.statements[renewal], maxPipeline) {
@@ -294,7 +294,7 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 			var more bool
 			more, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
 			if more { // others hold the lock too, so the statement must name the queue
-				rest.restate(renewal, st)
+				rest.addStatementAgain(renewal, st)
 				continue
 			}
 		}
@@ -435,7 +435,7 @@ func (w *watchdog) missed(k *keeper, q room.Request, err error) (fails int) {
 	ended, fails := q.Missed(failure(err), transport.Hopeless(err), &at)
 	var n replay.Release
 	if ended {
-		n = a.note() // its entry stays in Redis until its lease ends: a grant that comes for it is released
+		n = a.journalEntry() // its entry stays in Redis until its lease ends: a grant that comes for it is released
 	}
 	k.end(&at)
 	if ended {

@@ -50,7 +50,7 @@ type Client struct {
 	asking   *question  // asks a Cluster for that command; nil: no call asks
 	sessions map[*session]struct{}
 	owners   map[ownerKey]*owner
-	rooms    map[string]*room
+	waiters  map[string]*channelWaiters
 	ends     int  // ends of holds that are in progress
 	closing  bool // Close has begun
 }
@@ -77,7 +77,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		clock:     new(clock.Clock),
 		sessions:  make(map[*session]struct{}),
 		owners:    make(map[ownerKey]*owner),
-		rooms:     make(map[string]*room),
+		waiters:   make(map[string]*channelWaiters),
 	}
 	c.tracker = shutdown.New(&c.mu, c.left)
 	c.ctx, c.open = c.tracker.Running, c.tracker.Open
@@ -298,29 +298,29 @@ func (c *Client) newLock(name string, k kind, opts []LockOption) *Lock {
 func (c *Client) join(channel string) *waiter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := c.rooms[channel]
-	if r == nil {
+	all := c.waiters[channel]
+	if all == nil {
 		box := c.channels.Load().Channel(channel)
-		r = &room{channel: box, leave: box.Join()}
-		c.rooms[channel] = r
+		all = &channelWaiters{channel: box, leave: box.Join()}
+		c.waiters[channel] = all
 	}
-	w := &waiter{room: r, name: channel, news: make(chan struct{}, 1)}
-	r.waiters = append(r.waiters, w)
+	w := &waiter{all: all, name: channel, news: make(chan struct{}, 1)}
+	all.waiters = append(all.waiters, w)
 	return w
 }
 
-// part takes a waiter out of its room. If the call was told to try and has no answer yet, the next waiter is told.
+// part takes a waiter off its channel. If the call was told to try and has no answer yet, the next waiter is told.
 func (c *Client) part(w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := w.room
-	r.waiters = slices.DeleteFunc(r.waiters, func(other *waiter) bool { return other == w })
+	all := w.all
+	all.waiters = slices.DeleteFunc(all.waiters, func(other *waiter) bool { return other == w })
 	if w.told || len(w.news) > 0 {
-		r.wake(false)
+		all.wake(false)
 	}
-	if len(r.waiters) == 0 {
-		delete(c.rooms, w.name)
-		r.leave()
+	if len(all.waiters) == 0 {
+		delete(c.waiters, w.name)
+		all.leave()
 	}
 }
 
@@ -328,8 +328,8 @@ func (c *Client) part(w *waiter) {
 func (c *Client) deliver(channel, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r := c.rooms[channel]; r != nil && (message == messageOne || message == messageAll) {
-		r.wake(message == messageAll)
+	if all := c.waiters[channel]; all != nil && (message == messageOne || message == messageAll) {
+		all.wake(message == messageAll)
 	}
 }
 
@@ -344,7 +344,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 	l, name := w.lock, w.owner
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key, o := ownerKey{l.names.key, name, l.kind.ofLock()}, w.as
+	key, o := ownerKey{l.names.key, name, l.kind.ofLock()}, w.downgraded
 	if o == nil && name != "" {
 		o = c.owners[key]
 	}
@@ -364,7 +364,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 	}
 	s := &session{c: c, kind: l.kind, names: l.names, named: name != "", calls: 1, owner: o, succession: succession}
 	s.task.Of = s
-	o.uses++
+	o.sessionCount++
 	succession.now = s
 	if s.named {
 		c.owners[key] = o

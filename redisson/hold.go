@@ -232,13 +232,13 @@ func (h *Hold) end() error {
 	run(todo)
 	if was != nil { // what is left in Redis is ended in the background
 		if !told {
-			s.lessBeside(h)
+			s.tellFewerInBackground(h)
 		}
 		return was
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, c.cfg.releaseTimeout)
 	defer cancel()
-	held, err := s.less(ctx, h)
+	held, err := s.tellFewer(ctx, h)
 	switch {
 	case err != nil && c.ctx.Err() != nil:
 		return fmt.Errorf("%w: %w before redis answered; the lease ends it", relock.ErrUnconfirmed, relock.ErrClosed)
@@ -287,12 +287,12 @@ func (h *Hold) giveBack() {
 	todo := h.cancel(relock.ErrNotHeld)
 	c.mu.Unlock()
 	run(todo)
-	h.s.lessBeside(h)
+	h.s.tellFewerInBackground(h)
 }
 
-// endBeside ends a write hold whose owner now reads too. If the write hold was lost, the read hold was granted
-// on a free lock, so it is given back.
-func (h *Hold) endBeside(read *Hold) error {
+// endForReader ends a write hold whose owner now reads too. If the write hold was lost, the read hold was granted on a
+// free lock, so it is given back.
+func (h *Hold) endForReader(read *Hold) error {
 	err := h.end()
 	if err == nil || errors.Is(err, relock.ErrUnconfirmed) {
 		return err

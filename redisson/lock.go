@@ -47,7 +47,7 @@ var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call
 // call gives the new grant back, and waits for the older hold's Unlock as above, so that this Unlock cannot end the
 // later grant.
 func (l *Lock) Lock(ctx context.Context) error {
-	_, err := l.acquire(ctx, &waiting{mark: true})
+	_, err := l.acquire(ctx, &waiting{unlock: true})
 	return err
 }
 
@@ -56,7 +56,7 @@ func (l *Lock) Lock(ctx context.Context) error {
 // has said that the lock is taken. If Redis did not answer, the error is ErrUnavailable. If ctx ended first, it is
 // ctx's error. It is ErrLost if a lost hold of the handle must be unlocked first. Other errors are those of Lock.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
-	_, err := l.try(ctx, wait, &waiting{mark: true})
+	_, err := l.try(ctx, wait, &waiting{unlock: true})
 	if ending.Is(err, relock.ErrNotAcquired) {
 		return false, nil
 	}
@@ -84,7 +84,7 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 // the error is ErrClosed too. In these two cases the lease ends the hold in Redis. ErrLost matches ErrNotHeld too: test
 // for ErrLost first.
 func (l *Lock) Unlock() error {
-	if err := l.bad(context.Background()); err != nil {
+	if err := l.unusable(context.Background()); err != nil {
 		return l.wrap(err)
 	}
 	h := l.next()
@@ -191,7 +191,7 @@ func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 // With NoWatchdog it learns by its unlock or at the end of its TTL. A holder in Java learns by its unlock. Until then
 // it may work beside the next holder. The errors are those of Info. After an error the holder may have lost the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
-	if err := l.bad(ctx); err != nil {
+	if err := l.unusable(ctx); err != nil {
 		return false, l.wrap(err)
 	}
 	if err := l.c.hearInTime(ctx); err != nil {
@@ -232,7 +232,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // For a read/write lock, call it on the side of h.Read (RLocker or WLocker). A writer that is removed loses its read
 // holds too. If Redis did not answer the first request, the result is true even if the holder had let go by itself.
 func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, error) {
-	if err := l.bad(ctx); err != nil {
+	if err := l.unusable(ctx); err != nil {
 		return false, l.wrap(err)
 	}
 	if h.Owner == "" && h.Token == 0 {
@@ -288,7 +288,7 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 
 // enter makes all checks that need no Redis. It returns the name of the call's owner, if any.
 func (l *Lock) enter(ctx context.Context) (owner string, err error) {
-	if err := l.bad(ctx); err != nil {
+	if err := l.unusable(ctx); err != nil {
 		return "", err
 	}
 	owner = l.terms.owner
@@ -304,10 +304,10 @@ func (l *Lock) enter(ctx context.Context) (owner string, err error) {
 	return owner, l.waitsForItself(ctx, owner)
 }
 
-// outdo marks the holds of other sessions on an exclusive handle as lost, because Redis has granted the lock to s. It
-// reports whether there are any. Their holders may not know of the loss yet, and an Unlock of theirs must not end the
-// new hold. outdo needs the client's mu. The caller must run todo without it.
-func (l *Lock) outdo(s *session, todo *[]func()) (occupied bool) {
+// loseOlder marks the holds of other sessions on an exclusive handle as lost, because Redis has granted the lock to s.
+// It reports whether there are any. Their holders may not know of the loss yet, and an Unlock of theirs must not end
+// the new hold. loseOlder needs the client's mu. The caller must run todo without it.
+func (l *Lock) loseOlder(s *session, todo *[]func()) (occupied bool) {
 	if l.kind == reading {
 		return false
 	}
@@ -410,8 +410,8 @@ func (l *Lock) look(ctx context.Context, mode string) (owners []any, held bool, 
 	return owners, len(owners) > 0 && found == mode, nil
 }
 
-// bad returns why a call cannot begin: the handle or an option is bad, or ctx is nil or has ended.
-func (l *Lock) bad(ctx context.Context) error {
+// unusable returns why a call cannot begin: the handle or an option is bad, or ctx is nil or has ended.
+func (l *Lock) unusable(ctx context.Context) error {
 	switch {
 	case l.unmade():
 		return errBadLock
@@ -428,7 +428,7 @@ func (l *Lock) bad(ctx context.Context) error {
 // ask sends a request other than an acquire until it is answered. It reports whether an earlier copy of it
 // may have been executed.
 func (l *Lock) ask(ctx context.Context, call transport.Call) (raw []any, unanswered bool, err error) {
-	err = l.bad(ctx)
+	err = l.unusable(ctx)
 	if err == nil && l.c.ctx.Err() != nil {
 		err = relock.ErrClosed
 	}

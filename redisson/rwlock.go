@@ -85,7 +85,7 @@ func (rw *RWLock) WLocker() *Lock {
 // goes on telling it. If Close interrupts that, the error is ErrClosed too: the write hold has ended, and the read hold
 // is lost but still needs its RUnlock.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
-	if err := rw.RLocker().bad(ctx); err != nil {
+	if err := rw.RLocker().unusable(ctx); err != nil {
 		return rw.RLocker().wrap(err)
 	}
 	h := rw.w.newest()
@@ -95,7 +95,7 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if err := h.state(); err != nil {
 		return rw.w.wrap(err)
 	}
-	w := &waiting{ctx: ctx, lock: rw.r, as: h.s.owner, mark: true}
+	w := &waiting{ctx: ctx, lock: rw.r, downgraded: h.s.owner, unlock: true}
 	if h.s.named {
 		w.owner = h.s.owner.key.name
 	}
@@ -108,7 +108,7 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 		err = fmt.Errorf("%w: another owner holds it now", relock.ErrLost)
 		h.missed(err, false)
 	case err == nil:
-		err = h.endBeside(w.hold)
+		err = h.endForReader(w.hold)
 	}
 	if err != nil {
 		return rw.w.wrap(err)

@@ -17,10 +17,10 @@ import (
 // used again, so a late request of an owner that has ended affects nobody. An owner name that is used for two kinds of
 // lock has two numbers. Otherwise a late release of a lost hold of one kind could end a hold of the other kind.
 type owner struct {
-	field string
-	key   ownerKey // its key in Client.owners, if it is named
-	uses  int      // its sessions that have not ended
-	past  map[kind]*succession
+	field        string
+	key          ownerKey // its key in Client.owners, if it is named
+	sessionCount int      // its sessions that have not ended
+	successions  map[kind]*succession
 }
 
 type ownerKey struct {
@@ -86,14 +86,14 @@ func (s *session) forget(h *Hold) (left, top int) {
 	return len(s.holds), s.top
 }
 
-// less tells Redis that a hold of the session has ended, until Redis has answered or ctx ends. Without an answer, the
-// client goes on in the background while the lease may last. less returns whether Redis knew the hold.
-func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
+// tellFewer tells Redis that a hold of the session has ended, until Redis has answered or ctx ends. Without an answer,
+// the client goes on in the background while the lease may last. It returns whether Redis knew the hold.
+func (s *session) tellFewer(ctx context.Context, h *Hold) (held bool, err error) {
 	if err = s.takeTurn(ctx); err != nil {
-		s.lessBeside(h) // h stays in the count until then: the call with the turn may be telling Redis of a nested hold
+		s.tellFewerInBackground(h) // h stays in the count until then: the call with the turn may be telling Redis of a nested hold
 		return false, err
 	}
-	held, left, call, err := s.sendLess(ctx, h)
+	held, left, call, err := s.sendFewer(ctx, h)
 	s.c.mu.Lock()
 	doubt, limit := s.doubt, s.patience()
 	s.c.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *session) less(ctx context.Context, h *Hold) (held bool, err error) {
 		s.c.spawn(limit, s.restate)
 	case left > 0:
 	case err != nil:
-		s.beside(limit, func(ctx context.Context, left func()) {
+		s.inBackground(limit, func(ctx context.Context, left func()) {
 			s.clear(ctx, call)
 			left()
 			s.sweep(ctx)
@@ -131,8 +131,8 @@ func (s *session) restate(ctx context.Context) {
 	})
 }
 
-// sendLess sends the release for less, which has the turn, and gives the turn back.
-func (s *session) sendLess(ctx context.Context, h *Hold) (held bool, left int, call transport.Call, err error) {
+// sendFewer sends the release for tellFewer, which has the turn, and gives the turn back.
+func (s *session) sendFewer(ctx context.Context, h *Hold) (held bool, left int, call transport.Call, err error) {
 	var todo []func()
 	defer func() { run(todo) }()
 	defer s.giveTurn() // deferred, because a hook of the redis client may panic or end the goroutine
@@ -147,19 +147,19 @@ func (s *session) sendLess(ctx context.Context, h *Hold) (held bool, left int, c
 	return held, left, call, err
 }
 
-// lessBeside is less in the background.
-func (s *session) lessBeside(h *Hold) {
+// tellFewerInBackground is tellFewer in the background.
+func (s *session) tellFewerInBackground(h *Hold) {
 	s.c.mu.Lock()
 	limit := s.patience()
 	s.c.mu.Unlock()
-	if !s.beside(limit, func(ctx context.Context, _ func()) { _, _ = s.less(ctx, h) }) {
+	if !s.inBackground(limit, func(ctx context.Context, _ func()) { _, _ = s.tellFewer(ctx, h) }) {
 		s.forget(h)
 	}
 }
 
-// beside runs fn in the background. fn removes something of the session from Redis. Single attempts, and calls such as
-// Info, wait until fn returns or calls left.
-func (s *session) beside(limit time.Duration, fn func(ctx context.Context, left func())) (spawned bool) {
+// inBackground runs fn, which removes something of the session from Redis. Single attempts, and calls such as Info,
+// wait until fn returns or calls left.
+func (s *session) inBackground(limit time.Duration, fn func(ctx context.Context, left func())) (spawned bool) {
 	left := s.c.leaving.Begin(s.names.key)
 	spawned = s.c.spawn(limit, func(ctx context.Context) {
 		defer left()
@@ -229,7 +229,7 @@ func (s *session) undo() {
 	s.c.mu.Lock()
 	doubt, limit := s.doubt, s.patience()
 	s.c.mu.Unlock()
-	s.beside(limit, func(ctx context.Context, left func()) {
+	s.inBackground(limit, func(ctx context.Context, left func()) {
 		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
 		if doubt {
 			// Redis may read an acquire on another connection after this release. If the acquire was written before, Redis has
@@ -253,7 +253,7 @@ func (s *session) end() {
 	delete(s.c.sessions, s)
 	s.now = nil
 	s.wakeOthers(0)
-	if s.owner.uses--; s.named && s.owner.uses == 0 {
+	if s.owner.sessionCount--; s.named && s.owner.sessionCount == 0 {
 		delete(s.c.owners, s.owner.key)
 	}
 	s.c.tracker.Ended()
@@ -288,8 +288,8 @@ func (s *session) channel() string {
 // they re-enter. If its session has ended, they queue again. know is how many of its calls know that already. It needs
 // the client's mu.
 func (s *session) wakeOthers(know int) {
-	if r := s.c.rooms[s.channel()]; r != nil && s.named && s.calls > know {
-		r.wake(true)
+	if all := s.c.waiters[s.channel()]; all != nil && s.named && s.calls > know {
+		all.wake(true)
 	}
 }
 
@@ -409,18 +409,18 @@ const mostHolds = 1000
 
 // succession returns the owner's succession in that mode. It needs the client's mu.
 func (o *owner) succession(k kind) *succession {
-	if o.past == nil {
-		o.past = make(map[kind]*succession)
+	if o.successions == nil {
+		o.successions = make(map[kind]*succession)
 	}
-	if o.past[k] == nil {
-		o.past[k] = &succession{turn: make(chan struct{}, 1)}
+	if o.successions[k] == nil {
+		o.successions[k] = &succession{turn: make(chan struct{}, 1)}
 	}
-	return o.past[k]
+	return o.successions[k]
 }
 
 // holds reports whether the owner has a live hold in any mode. It needs the client's mu.
 func (o *owner) holds() bool {
-	for _, of := range o.past {
+	for _, of := range o.successions {
 		if of.now != nil && slices.ContainsFunc(of.now.holds, func(h *Hold) bool { return h.lost == nil && !h.released }) {
 			return true
 		}

@@ -15,15 +15,15 @@ import (
 
 // A waiting is one call that acquires a hold.
 type waiting struct {
-	ctx   context.Context
-	lock  *Lock
-	once  bool // one attempt, no waiting
-	s     *session
-	owner string
-	as    *owner // the owner of the hold that is downgraded; otherwise nil
-	taken bool   // Redis has answered that the lock is taken
-	hold  *Hold
-	mark  bool // the hold will be ended by Unlock
+	ctx        context.Context
+	lock       *Lock
+	once       bool // one attempt, no waiting
+	s          *session
+	owner      string
+	downgraded *owner // the owner of the hold that is downgraded; otherwise nil
+	taken      bool   // Redis has answered that the lock is taken
+	hold       *Hold
+	unlock     bool // the hold will be ended by Unlock
 	// occupied says that the hold is not on its handle: an older hold there is lost, or Unlock could confuse the two.
 	occupied bool
 	todo     []func() // to call without the client's mu
@@ -35,8 +35,8 @@ const slack = time.Second
 // pulse is how long a waiter relies on messages. A message may be lost, and some ways to free a lock send none.
 const pulse = 10 * time.Second
 
-// errTurn says that the session has ended. The call goes on in a new session, which may have another owner in Redis.
-var errTurn = errors.New("the session has ended")
+// errSessionEnded says that the session has ended. The call goes on in a new one, which may have another owner in Redis.
+var errSessionEnded = errors.New("the session has ended")
 
 // decided reports whether another try gets the same error as long as the caller does not unlock.
 func decided(err error) bool {
@@ -75,7 +75,7 @@ func (w *waiting) obtain() error {
 		return err
 	}
 	// For a downgrade, the owner's own write hold cannot keep its read hold out. So another owner holds.
-	if w.once || w.as != nil {
+	if w.once || w.downgraded != nil {
 		return relock.ErrNotAcquired
 	}
 	seat := c.join(w.s.channel())
@@ -85,7 +85,7 @@ func (w *waiting) obtain() error {
 			c.part(seat)
 			seat = c.join(name)
 		}
-		seat.reachable(w.ctx, min(time.Second, max(rest, 10*time.Millisecond)))
+		seat.awaitSubscribed(w.ctx, min(time.Second, max(rest, 10*time.Millisecond)))
 		select { // a message that came before the next request is answered by that request
 		case <-seat.news:
 			seat.told = true
@@ -127,7 +127,7 @@ func (w *waiting) sleep(seat *waiter, rest time.Duration) error {
 	if most := w.pulse(); rest < 0 || rest > most {
 		rest = most
 	}
-	if !seat.room.channel.Up() {
+	if !seat.all.channel.Up() {
 		rest = min(rest, time.Second) // no message can come
 	}
 	t := time.NewTimer(rest + time.Millisecond)
@@ -152,7 +152,7 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 		tries++
 		said, err = w.request()
 		switch {
-		case ending.Is(err, errTurn):
+		case ending.Is(err, errSessionEnded):
 			err = w.again()
 			return err == nil, err
 		case err == nil && said.code == codeLate && w.ctx.Err() != nil:
@@ -223,7 +223,7 @@ func (w *waiting) request() (said answer, err error) {
 	count := s.counted(sent) + 1
 	switch {
 	case s.gone:
-		err = errTurn
+		err = errSessionEnded
 	case count > mostHolds:
 		err = fmt.Errorf("%w: the owner has %d", relock.ErrTooManyHolds, mostHolds)
 	}
@@ -261,7 +261,7 @@ func (w *waiting) request() (said answer, err error) {
 // gate waits while a lost hold that is not yet unlocked occupies the handle. A single attempt does not wait.
 func (w *waiting) gate() error {
 	for {
-		freed, err := w.lock.occupied(w.owner, w.mark)
+		freed, err := w.lock.occupied(w.owner, w.unlock)
 		if freed == nil {
 			return err
 		}
@@ -288,7 +288,7 @@ func (w *waiting) giveBack() {
 	h.lock.c.mu.Lock()
 	h.released, h.told = true, true
 	h.lock.c.mu.Unlock()
-	h.s.lessBeside(h)
+	h.s.tellFewerInBackground(h)
 }
 
 // answered processes the answer to a request for a hold. It needs the client's mu.
@@ -302,7 +302,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	case said.code != codeHeld:
 		return said, nil
 	}
-	h := &Hold{s: s, lock: w.lock, terms: &w.lock.terms, acquired: sent, token: said.token, unlock: w.mark}
+	h := &Hold{s: s, lock: w.lock, terms: &w.lock.terms, acquired: sent, token: said.token, unlock: w.unlock}
 	rest := min(said.rest, h.terms.ttl) // another hold of the owner may have a longer lease
 	h.trust = clock.Max(h.trust, trust.Until(sent, rest))
 	if now.Reached(h.trust) { // the lease ended before the answer came; unless it is a single attempt, the call asks again
@@ -317,7 +317,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	}
 	s.token = h.token
 	s.holds = append(s.holds, h)
-	w.occupied = w.lock.outdo(s, &w.todo) || w.mark && w.lock.mixed(w.owner) // another call may have been granted since gate
+	w.occupied = w.lock.loseOlder(s, &w.todo) || w.unlock && w.lock.mixed(w.owner) // another call may have been granted since gate
 	if !w.occupied {
 		w.lock.holds = append(w.lock.holds, h)
 	}

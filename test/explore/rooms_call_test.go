@@ -91,11 +91,11 @@ func (c *roomCall) begin() {
 	default:
 		c.acq = m.newAcq(c, way == room.First)
 		m.done(at)
-		c.contend(room.PlaceNew)
+		c.askAndWait(room.PlaceNew)
 	}
 }
 
-func (c *roomCall) contend(place int64) {
+func (c *roomCall) askAndWait(place int64) {
 	if c.place = place; c.want.Once {
 		c.place = room.PlaceNone
 	}
@@ -246,7 +246,7 @@ func (c *roomCall) awake() {
 		at := c.m.step()
 		c.acq = c.m.newAcq(c, true)
 		c.m.done(at)
-		c.contend(got.Place)
+		c.askAndWait(got.Place)
 	}
 }
 

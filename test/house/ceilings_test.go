@@ -27,7 +27,7 @@ var ceilings = map[string]ceiling{
 	"words in docs/words.md":                  {47, 0},
 	"hops to another file":                    {2, 0},
 	"hops to another package":                 {19, 0},
-	"method names of more than four types":    {9, 0},
+	"method names of more than four types":    {8, 0},
 }
 
 // inFiles are the types that are in more files than their size allows, and in how many. Each may only fall.

@@ -164,7 +164,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: what nobody knows any more owes its signal", ". Client.disown",
-		"wire.Session{Nonce: name}, replay.OwesSignal,", "wire.Session{Nonce: name}, 0,",
+		"wire.Session{Nonce: nonce}, replay.OwesSignal,", "wire.Session{Nonce: nonce}, 0,",
 		[]string{"TestASignalledSessionThatNobodyKnowsPassesItsSignalOn"},
 	},
 	{
@@ -228,7 +228,7 @@ var conditionRules = []Rule{
 		[]string{"TestSignalThatAFailoverLosesIsMadeUpFor"},
 	},
 	{
-		"condition: so it does in a Cluster, whose other servers have its inbox", ". awaiting.doze",
+		"condition: so it does in a Cluster, whose other servers have its inbox", ". awaiting.awaitSignal",
 		"moved = c.transport.Server(w.a.keeper.hash) != w.server", "moved = false",
 		[]string{"TestWaitersOnConditionsWakeUpAfterAFailover"},
 	},
@@ -273,7 +273,7 @@ var conditionRules = []Rule{
 		[]string{"TestSignalWakesTheLongestWaiter"},
 	},
 	{
-		"condition: a fixed lease is whole again", ". awaiting.resume",
+		"condition: a fixed lease is whole again", ". awaiting.endWait",
 		"if unproven {", "if unproven && false {",
 		[]string{"TestFixedLeaseIsWholeAfterAWait", "TestReplicasConfirmAWait"},
 	},

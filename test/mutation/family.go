@@ -84,7 +84,7 @@ var familyRules = []Rule{
 	},
 	{
 		"replicas that take as long as a read are refused at once", ". terms.suits",
-		"reads > 0 && within >= reads", "false",
+		"readTimeout > 0 && within >= readTimeout", "false",
 		[]string{"TestReplicasThatTakeAsLongAsAReadAreRefusedAtOnce", "TestATicketWhoseReplicasTakeAsLongAsAReadIsRefused"},
 	},
 	{
@@ -343,12 +343,12 @@ var familyRules = []Rule{
 		[]string{"TestLostQuorumHoldOccupiesItsHandle"},
 	},
 	{
-		"a quorum's call that is granted the lock before another has lost it", ". QuorumLock.outdo",
+		"a quorum's call that is granted the lock before another has lost it", ". QuorumLock.loseOlder",
 		"h.majority.Lose()", "",
 		[]string{"TestAQuorumCallThatStallsWithItsMajorityHoldsNothingBesideALaterOne"},
 	},
 	{
-		"a quorum's handle that is granted the lock again has lost its older hold", ". QuorumLock.outdo",
+		"a quorum's handle that is granted the lock again has lost its older hold", ". QuorumLock.loseOlder",
 		"other.majority.Lose()", "",
 		[]string{"TestAQuorumLockHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostQuorumHoldLeavesTheNextHoldOfItsHandle"},
 	},

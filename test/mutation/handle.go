@@ -127,15 +127,15 @@ var handleRules = []Rule{
 		[]string{"TestNameThatRelockMadeEntersNothingInTheScript"},
 	},
 	{
-		"an unlock returns what comes of the release that ends its session", ". acquisition.lower",
-		"return a.awaitRelease(ctx)", "return a.fate()",
+		"an unlock returns what comes of the release that ends its session", ". acquisition.tellFewer",
+		"return a.awaitRelease(ctx)", "return a.loss()",
 		[]string{
 			"TestTwoUnlocksAreUnconfirmedWhileRedisIsSilent", "TestTwoUnlocksAreConfirmedByOneRelease", "TestTwoUnlocksAfterALossAreBothLost",
 			"TestTwoUnlocksAreUnconfirmedByARefusedRelease", "TestTwoUnlocksAreUnconfirmedWhenTheClientCloses",
 		},
 	},
 	{
-		"what comes of a release is told though nobody waits for it", ". releasing.later",
+		"what comes of a release is told though nobody waits for it", ". releasing.releaseInBackground",
 		"r.settle(r.result(err))", "",
 		[]string{"TestUnlocksAreToldOfAReleaseThatNobodyWaitsFor"},
 	},
@@ -245,7 +245,7 @@ var handleRules = []Rule{
 		[]string{"TestDetachUnderTheContextOfItsOwnHoldHeedsWhatElseEndsThat"},
 	},
 	{
-		"a Do whose hold was handed over has nothing to release", ". Hold.leave",
+		"a Do whose hold was handed over has nothing to release", ". Hold.releaseUnlessDetached",
 		"!h.wasDetached()", "true",
 		[]string{"TestDetachWorksUnderTheContextOfItsOwnHold"},
 	},

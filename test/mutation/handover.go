@@ -9,7 +9,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"Close waits for a ticket that is given back", ". New",
-		"len(c.registry.acquisitions) + c.registry.undone", "len(c.registry.acquisitions)",
+		"len(c.registry.acquisitions) + c.registry.ticketReleases", "len(c.registry.acquisitions)",
 		[]string{"TestADetachThatCloseInterruptsLeavesNoTicket"},
 	},
 	{

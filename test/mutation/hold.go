@@ -285,8 +285,8 @@ var holdRules = []Rule{
 	},
 	{
 		"Do is unconfirmed though its function succeeded", ". under",
-		"err = ending.Join(err, h.leave())",
-		"end := h.leave(); if err == nil && ending.Is(end, ErrUnconfirmed) { end = nil }; err = ending.Join(err, end)",
+		"err = ending.Join(err, h.releaseUnlessDetached())",
+		"end := h.releaseUnlessDetached(); if err == nil && ending.Is(end, ErrUnconfirmed) { end = nil }; err = ending.Join(err, end)",
 		[]string{"TestDoIsUnconfirmedThoughItsFunctionSucceeded"},
 	},
 	{

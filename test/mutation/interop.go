@@ -34,7 +34,7 @@ var Interop = []Rule{
 	},
 	{
 		"java: the unlock of Java wakes us", "redisson Client.deliver",
-		"if r := c.rooms[channel]; r != nil && (", "if r := c.rooms[channel]; r != nil && false && (",
+		"if all := c.waiters[channel]; all != nil && (", "if all := c.waiters[channel]; all != nil && false && (",
 		[]string{"TestEachIsWokenByTheOthersUnlock/server"},
 	},
 	{
@@ -53,7 +53,7 @@ var Interop = []Rule{
 		[]string{"TestNestedHoldsExcludeTheOtherUntilTheLast/server"},
 	},
 	{
-		"java: the last unlock ends the lock", "redisson session.sendLess",
+		"java: the last unlock ends the lock", "redisson session.sendFewer",
 		"call = s.releaseCall(left, top)", "call = s.releaseCall(max(left, 1), top)",
 		[]string{"TestNestedHoldsExcludeTheOtherUntilTheLast/server"},
 	},

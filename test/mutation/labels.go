@@ -144,12 +144,12 @@ var labelRules = []Rule{
 	},
 	{
 		"who tells nobody asks nobody", ". waiting.explain",
-		"taken && !w.quiet ||", "taken ||",
+		"taken && !w.falseIfTaken ||", "taken ||",
 		[]string{"TestErrorsSayWhoHoldsWhereThatIsAskedFor"},
 	},
 	{
 		"what returns no error asks nobody who holds", ". Client.Once",
-		"l.try(ctx, 0, manner{quiet: true})", "l.try(ctx, 0, manner{})",
+		"l.try(ctx, 0, manner{falseIfTaken: true})", "l.try(ctx, 0, manner{})",
 		[]string{"TestWhatReturnsNoErrorAsksNobodyWhoHolds"},
 	},
 	{
@@ -210,7 +210,7 @@ var labelRules = []Rule{
 	},
 	{
 		"a TryDo that returns no error does not ask who holds", ". Lock.TryDo",
-		"manner{quiet: true}", "manner{}",
+		"manner{falseIfTaken: true}", "manner{}",
 		[]string{"TestWhatReturnsNoErrorAsksNobodyWhoHolds"},
 	},
 	{

@@ -165,12 +165,12 @@ var Liveness = []Rule{
 		[]string{"TestWhoRefusesToRenewManyIsAskedForEach"},
 	},
 	{
-		"fewer than eight are renewed one by one", ". round.stateFew",
+		"fewer than eight are renewed one by one", ". round.splitFew",
 		"len(all) >= minTogether", "len(all) > 1",
 		[]string{"TestEightAndMoreAreRenewedTogether"},
 	},
 	{
-		"eight are renewed together", ". round.stateFew",
+		"eight are renewed together", ". round.splitFew",
 		"len(all) >= minTogether", "len(all) > minTogether",
 		[]string{"TestEightAndMoreAreRenewedTogether"},
 	},

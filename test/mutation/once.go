@@ -181,12 +181,12 @@ var onceRules = []Rule{
 		[]string{"TestACauseThatSaysUnspentIsNotTheRunsOwn"},
 	},
 	{
-		"a name whose call failed is not at rest, however late Redis hears of it", ". releasing.later",
+		"a name whose call failed is not at rest, however late Redis hears of it", ". releasing.releaseInBackground",
 		"if err != nil && r.note.Undone {", "if false {",
 		[]string{"TestOnceThatFailedSpendsNothingThoughRedisIsAwayForLong"},
 	},
 	{
-		"no rest keeps a shutdown", ". releasing.later",
+		"no rest keeps a shutdown", ". releasing.releaseInBackground",
 		"context.WithTimeout(c.open, r.a.Terms.Rest.For)", "context.WithTimeout(context.Background(), r.a.Terms.Rest.For)",
 		[]string{"TestShutdownWaitsNoLongerForARestThanForALease"},
 	},

@@ -137,7 +137,7 @@ var placeRules = []Rule{
 	},
 	// What ended calls leave.
 	{
-		"what a release leaves is waited for", ". releasing.later",
+		"what a release leaves is waited for", ". releasing.releaseInBackground",
 		"c.leaving.Begin(r.a.keeper.hash)", "func() {}",
 		[]string{"TestAnAttemptFindsFreeWhatAnEndedCallHasLeft"},
 	},
@@ -163,17 +163,17 @@ var placeRules = []Rule{
 	},
 	{
 		"redisson: what a call leaves is waited for", "redisson session.undo",
-		"s.beside(limit, func(ctx context.Context, left func()) {", "left := func() {}; s.c.spawn(limit, func(ctx context.Context) {",
+		"s.inBackground(limit, func(ctx context.Context, left func()) {", "left := func() {}; s.c.spawn(limit, func(ctx context.Context) {",
 		[]string{"TestAnAttemptFindsFreeWhatAnEndedCallOfRedissonHasLeft", "TestInfoOfRedissonShowsNoCallThatHasEnded"},
 	},
 	{
-		"redisson: what ends beside a call is waited for", "redisson session.lessBeside",
-		"s.beside(limit, func(ctx context.Context, _ func()) {", "s.c.spawn(limit, func(ctx context.Context) {",
+		"redisson: what ends beside a call is waited for", "redisson session.tellFewerInBackground",
+		"s.inBackground(limit, func(ctx context.Context, _ func()) {", "s.c.spawn(limit, func(ctx context.Context) {",
 		[]string{"TestAnAttemptFindsFreeWhatAnOccupiedHandleOfRedissonGaveBack", "TestAnAttemptFindsFreeWhatAnUnlockOfRedissonHasLost"},
 	},
 	{
-		"redisson: what an unlock could not confirm is waited for", "redisson session.less",
-		"s.beside(limit, func(ctx context.Context, left func()) {", "left := func() {}; s.c.spawn(limit, func(ctx context.Context) {",
+		"redisson: what an unlock could not confirm is waited for", "redisson session.tellFewer",
+		"s.inBackground(limit, func(ctx context.Context, left func()) {", "left := func() {}; s.c.spawn(limit, func(ctx context.Context) {",
 		[]string{"TestAnAttemptFindsFreeWhatAnUnlockOfRedissonCouldNotConfirm"},
 	},
 	// Calls that have ended.
@@ -258,12 +258,12 @@ var placeRules = []Rule{
 	},
 	// Releases.
 	{
-		"Unlock gives up after the ReleaseTimeout", ". releasing.soon",
+		"Unlock gives up after the ReleaseTimeout", ". releasing.releaseNow",
 		"context.WithDeadline(c.ctx, by)", "context.WithDeadline(c.ctx, by.Add(time.Hour))",
 		[]string{"TestUnlockGivesUpAfterTheReleaseTimeout"},
 	},
 	{
-		"a nested Unlock gives up after the ReleaseTimeout", ". acquisition.lower",
+		"a nested Unlock gives up after the ReleaseTimeout", ". acquisition.tellFewer",
 		"context.WithDeadline(c.ctx, by)", "context.WithDeadline(c.ctx, by.Add(time.Hour))",
 		[]string{"TestUnlockThatWaitsForTheTurnReturnsWithinTheReleaseTimeout"},
 	},

@@ -178,8 +178,8 @@ var promiseRules = []Rule{
 		[]string{"TestAWriterThatUnlocksLetsEveryWaitingReaderIn"},
 	},
 	{
-		"what redisson was refused to release is not renewed", "redisson session.less",
-		"s.beside(limit, func(ctx context.Context, left func()) { s.clear(ctx, call); left(); s.sweep(ctx) })",
+		"what redisson was refused to release is not renewed", "redisson session.tellFewer",
+		"s.inBackground(limit, func(ctx context.Context, left func()) { s.clear(ctx, call); left(); s.sweep(ctx) })",
 		"_ = limit; s.c.spawn(3*h.terms.ttl, func(ctx context.Context) { s.clear(ctx, call); s.sweep(ctx); for ending.Pause(ctx, nil, h.terms.ttl/3) { _, _ = s.c.transport.Do(ctx, time.Second, s.renewCall(h.terms.ttl)) } })",
 		[]string{"TestAnUnlockThatRedisRefusesIsEndedByTheLease"},
 	},
@@ -224,7 +224,7 @@ var promiseRules = []Rule{
 		[]string{"TestEveryCallOfABadSharedReadWriteLockSaysSo"},
 	},
 	{
-		"redisson: a lock that is granted again loses the nested holds too", "redisson Lock.outdo",
+		"redisson: a lock that is granted again loses the nested holds too", "redisson Lock.loseOlder",
 		"h.s.lose(errRegranted)", "h.lose(errRegranted)",
 		[]string{"TestASharedLockThatIsGrantedAgainLosesTheNestedHoldsToo"},
 	},
@@ -246,7 +246,7 @@ var promiseRules = []Rule{
 	{
 		"a function that is nil is refused though the lock is taken", ". tryDuring",
 		"if fn == nil { return false, errNoFunction }; h, err := try(ctx, wait); if err != nil { return tryResult(err) }",
-		"h, err := try(ctx, wait); if err != nil { return tryResult(err) }; if fn == nil { return false, ending.Join(errNoFunction, h.leave()) }",
+		"h, err := try(ctx, wait); if err != nil { return tryResult(err) }; if fn == nil { return false, ending.Join(errNoFunction, h.releaseUnlessDetached()) }",
 		[]string{"TestTryDoOfNoFunctionIsRefusedThoughTheLockIsTaken"},
 	},
 	{
@@ -461,7 +461,7 @@ var promiseRules = []Rule{
 		[]string{"TestAMultiOfOneLockAndSemaphoresIsOfEveryOwner"},
 	},
 	{
-		"a client that shuts down begins no wait", ". awaiting.part",
+		"a client that shuts down begins no wait", ". awaiting.beginWait",
 		"if k.c.tracker.Draining() {", "if false {",
 		[]string{"TestAWaitOfAClientThatShutsDownGivesUpNothing"},
 	},

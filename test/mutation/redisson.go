@@ -18,7 +18,7 @@ var redissonRules = []Rule{
 		[]string{"TestAReadHoldOfItsOwnIsGrantedBesideAnotherOwnersRLock"},
 	},
 	{
-		"redisson: a release that redis does not know loses the owner's other holds", "redisson session.sendLess",
+		"redisson: a release that redis does not know loses the owner's other holds", "redisson session.sendFewer",
 		"todo = s.lose(errMissing)", "",
 		[]string{"TestAnUnlockThatRedisDoesNotKnowLosesTheOthersOfItsOwner"},
 	},
@@ -58,7 +58,7 @@ var redissonRules = []Rule{
 		[]string{"TestALateCopyOfARequestHoldsNothing"},
 	},
 	{
-		"redisson: a copy that may yet arrive is released", "redisson session.less",
+		"redisson: a copy that may yet arrive is released", "redisson session.tellFewer",
 		"s.c.spawn(time.Minute, s.sweep)", "",
 		[]string{"TestALateCopyOfARequestHoldsNothing"},
 	},
@@ -184,7 +184,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: an owner's next session waits for the unlock of the one before", "redisson session.end",
-		"s.now = nil", "delete(s.owner.past, s.kind)",
+		"s.now = nil", "delete(s.owner.successions, s.kind)",
 		[]string{"TestAnUnlockThatIsMadeAgainEndsNoLaterRead"},
 	},
 	{
@@ -238,7 +238,7 @@ var redissonRules = []Rule{
 		[]string{"TestAnOwnerHoldsTheKindsOfOneNameApart"},
 	},
 	{
-		"redisson: a handle that is granted the lock again has lost its older hold", "redisson Lock.outdo",
+		"redisson: a handle that is granted the lock again has lost its older hold", "redisson Lock.loseOlder",
 		"if h.s != s {", "if false && h.s != s {",
 		[]string{"TestAHandleOfASharedLockHasNoSecondHoldBeforeTheFirstIsUnlocked"},
 	},
@@ -264,26 +264,26 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a read hold is put on no handle of another owner", "redisson waiting.answered",
-		"|| w.mark && w.lock.mixed(w.owner)", "",
+		"|| w.unlock && w.lock.mixed(w.owner)", "",
 		[]string{"TestOfTwoOwnersThatWaitToReadByOneHandleOneIsRefused"},
 	},
 	{
-		"redisson: the release of a nested hold is sent until it is answered", "redisson session.less",
+		"redisson: the release of a nested hold is sent until it is answered", "redisson session.tellFewer",
 		"s.c.spawn(limit, s.restate)", "",
 		[]string{"TestTheReleaseOfANestedHoldIsSentUntilItIsAnswered"},
 	},
 	{
-		"redisson: a downgrade that finds no write hold reads nothing", "redisson Hold.endBeside",
+		"redisson: a downgrade that finds no write hold reads nothing", "redisson Hold.endForReader",
 		"_ = read.end()", "_ = read",
 		[]string{"TestADowngradeOfAWriteHoldThatIsGoneLeavesNoReader", "TestADowngradeWhoseHoldIsUnlockedMeanwhileLeavesNoReader"},
 	},
 	{
-		"redisson: a downgrade that is not answered reads", "redisson Hold.endBeside",
+		"redisson: a downgrade that is not answered reads", "redisson Hold.endForReader",
 		"err == nil || errors.Is(err, relock.ErrUnconfirmed)", "err == nil",
 		[]string{"TestADowngradeThatRedisDoesNotAnswerReads"},
 	},
 	{
-		"redisson: a write hold that a downgrade finds lost is yet to be unlocked", "redisson Hold.endBeside",
+		"redisson: a write hold that a downgrade finds lost is yet to be unlocked", "redisson Hold.endForReader",
 		"h.missed(err, true)", "",
 		[]string{"TestADowngradeOfAWriteHoldThatIsGoneLeavesNoReader"},
 	},
@@ -294,12 +294,12 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a downgrade does not wait", "redisson waiting.obtain",
-		"w.once || w.as != nil", "w.once",
+		"w.once || w.downgraded != nil", "w.once",
 		[]string{"TestADowngradeDoesNotWaitForWhoHasTakenTheLock"},
 	},
 	{
-		"redisson: a hold counts until its end has the turn to be told", "redisson session.less",
-		"s.lessBeside(h)", "defer s.lessBeside(h); s.forget(h)",
+		"redisson: a hold counts until its end has the turn to be told", "redisson session.tellFewer",
+		"s.tellFewerInBackground(h)", "defer s.tellFewerInBackground(h); s.forget(h)",
 		[]string{"TestAReleaseThatGetsNoTurnEndsNoNestedHold"},
 	},
 	{
@@ -525,7 +525,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: Downgrade takes no hold that RUnlock could not tell apart", "redisson RWLock.Downgrade",
-		"mark: true", "mark: false",
+		"unlock: true", "unlock: false",
 		[]string{"TestADowngradeIsRefusedBesideReadHoldsOfAnotherOwner"},
 	},
 	{

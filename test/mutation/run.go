@@ -83,7 +83,7 @@ var runRules = []Rule{
 		[]string{"TestTermsOfOneProcessAreToldApart"},
 	},
 	{
-		"condition: a wait gives up the hold that it was called by", ". awaiting.part",
+		"condition: a wait gives up the hold that it was called by", ". awaiting.beginWait",
 		"w.by == nil || !w.by.hold.Released", "true",
 		[]string{"TestAWaitGivesUpNoOtherCallsHold"},
 	},

@@ -53,8 +53,8 @@ var rwlockRules = []Rule{
 		[]string{"TestReadersBeyondOneCallAreLetInAtOnce"},
 	},
 	{
-		"the handle decides who has a hold", ". Hold.move",
-		"return errTaken", "return nil",
+		"the handle decides who has a hold", ". Hold.downgradeHere",
+		"return errHoldEnded", "return nil",
 		[]string{"TestEveryCallOnAHandleTakesAHoldOfItsOwn"},
 	},
 	{

@@ -85,7 +85,7 @@ var Safety = []Rule{
 	},
 	{
 		"what a renewal of many leaves is stated", ". watchdog.renewTogether",
-		"rest.restate(renewal, batch[i])", "_ = i",
+		"rest.addStatementAgain(renewal, batch[i])", "_ = i",
 		[]string{"TestF03dOneOfManyHoldsThatIsGoneIsLostAlone"},
 	},
 	{
@@ -120,7 +120,7 @@ var Safety = []Rule{
 	},
 	{
 		"a client's name is not its inbox", ". acquisition.owner",
-		"append(text, room.MadeMark), a.keeper.c.name...", "append(text, room.MadeMark), a.keeper.c.id...",
+		"append(text, room.MadeMark), a.keeper.c.ownerPrefix...", "append(text, room.MadeMark), a.keeper.c.id...",
 		[]string{"TestF04SecretsStayInTheProtocol"},
 	},
 	{
@@ -196,7 +196,7 @@ var Safety = []Rule{
 	},
 	{
 		"every server has a clock of its own", ". keeper.serverNow",
-		"time.Now().UnixMilli() + k.skew.Load()", "time.Now().UnixMilli() + k.c.skew.Load()",
+		"time.Now().UnixMilli() + k.skew.Load()", "time.Now().UnixMilli() + k.c.latestSkew.Load()",
 		[]string{"TestF08WaitersOfAClusterKeepTheirPlacesThoughItsClocksDiffer"},
 	},
 	{
@@ -216,12 +216,12 @@ var Safety = []Rule{
 	},
 	{
 		"an unanswered release may have worked", ". releasing.try",
-		"r.was = r.was || r.unanswered || state == wire.WasHeld", "r.was = r.was || state == wire.WasHeld",
+		"r.wasHeld = r.wasHeld || r.unanswered || state == wire.WasHeld", "r.wasHeld = r.wasHeld || state == wire.WasHeld",
 		[]string{"TestF09UnlockWhoseReplyIsLostIsNoLoss"},
 	},
 	{
 		"an answered release says what it found", ". releasing.try",
-		"r.was = r.was || r.unanswered || state == wire.WasHeld", "r.was = true",
+		"r.wasHeld = r.wasHeld || r.unanswered || state == wire.WasHeld", "r.wasHeld = true",
 		[]string{"TestF09UnlockOfAHoldThatIsGoneIsALoss"},
 	},
 	{

@@ -104,7 +104,7 @@ var stickyRules = []Rule{
 	},
 	{
 		"a sharded channel stays subscribed for a kept grant", ". registry.enter",
-		"r.heard[k] = k.listener.Join()", "_ = k.listener",
+		"r.stopListening[k] = k.listener.Join()", "_ = k.listener",
 		[]string{"TestAKeptLockGoesToWhoWaits"},
 	},
 	{
@@ -114,7 +114,7 @@ var stickyRules = []Rule{
 	},
 	{
 		"a sharded channel is left with the lock", ". registry.leaveLocked",
-		"deafen()", "",
+		"stop()", "",
 		[]string{"TestAStickyLockLeavesItsShardedChannel"},
 	},
 	{

@@ -94,12 +94,12 @@ var wantedRules = []Rule{
 	},
 	{
 		"a holder listens on its sharded channel", ". Hold.whenWanted",
-		"x.deafen, leave = leave, nil", "",
+		"x.stopListening, leave = leave, nil", "",
 		[]string{"TestAShardedHolderListensFromItsFirstWantedToItsEnd"},
 	},
 	{
 		"a holder that has ended listens no longer", ". Hold.cancelAll",
-		"if deafen != nil { deafen() }", "_ = deafen",
+		"if stopListening != nil { stopListening() }", "_ = stopListening",
 		[]string{"TestAShardedHolderListensFromItsFirstWantedToItsEnd"},
 	},
 	{
