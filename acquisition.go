@@ -188,7 +188,7 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 		}
 		defer func() { <-a.turn.place }() // deferred, because a hook of the redis client may panic
 		var st *room.Statement
-		if st, last, err = a.step(w); st != nil {
+		if st, last, err = a.nextToTell(w); st != nil {
 			again, err = a.sendStatement(ctx, st)
 		}
 		if ending.Is(err, ErrReplicas) && (w == nil || w.Lease == 0) {
@@ -210,13 +210,14 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 	return nil, err
 }
 
-// step returns the next statement, or the release if no hold is left, or neither. The caller has the turn.
-func (a *acquisition) step(w *ledger.Wish) (st *room.Statement, last *releasing, err error) {
+// nextToTell returns the next statement for w, or neither. If no hold is left, it ends the session and returns its
+// release. errGone means that the session has ended, or that its owner waits on a condition. The caller has the turn.
+func (a *acquisition) nextToTell(w *ledger.Wish) (st *room.Statement, last *releasing, err error) {
 	at := a.keeper.begin()
 	defer a.keeper.end(&at)
-	st, ends, over := a.Session.Next(w, &at)
+	st, ends, gone := a.Session.Next(w, &at)
 	switch {
-	case over:
+	case gone:
 		st, err = nil, errGone
 	case ends:
 		last = a.releasing()
@@ -253,7 +254,7 @@ func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool
 	if err != nil {
 		return false, err
 	}
-	a.keeper.sample(reply.Now)
+	a.keeper.noteServerClock(reply.Now)
 	at := a.keeper.begin()
 	defer a.keeper.end(&at)
 	switch st.Stated(reply, acks, &at) {
@@ -532,7 +533,7 @@ func (r *releasing) try(ctx context.Context, timeout time.Duration) (done bool, 
 	if err != nil {
 		return true, err
 	}
-	a.keeper.sample(now)
+	a.keeper.noteServerClock(now)
 	if state != room.QueueKey && !more {
 		r.forget(true)
 		r.wasHeld = r.wasHeld || r.unanswered || state == wire.WasHeld

@@ -169,7 +169,7 @@ func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 		}
 		var now int64
 		held, again, now, err = wire.DecodeSignal(raw)
-		k.sample(now)
+		k.noteServerClock(now)
 		return again, err
 	})
 	switch {

@@ -57,8 +57,8 @@ func (w *awaiting) rejoin() error {
 	}
 }
 
-// beginWait makes the session wait on the condition, here and in Redis. ctx can end the call before that. bounded,
-// which also ends with the time of a WaitFor, cannot: a WaitFor gives up the lock in any case.
+// beginWait makes the session wait on the condition, here and in Redis. Until then, the end of ctx ends the call. bounded
+// also ends with the time of a WaitFor, which gives up the lock even if that has passed: it only bounds the request.
 func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 	k := w.a.keeper
 	if k.c.tracker.Draining() {
@@ -77,13 +77,13 @@ func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 	if e == nil { // by has ended, or the session is lost, waits already, or has no write hold left
 		return w.lossOr(ErrNotHeld)
 	}
-	return w.enqueue(bounded, e)
+	return w.sendWait(bounded, e)
 }
 
-// enqueue sends the wait until Redis has answered. If an earlier copy went unanswered, the session waits even if Redis
+// sendWait sends the wait until Redis has answered. If an earlier copy went unanswered, the session waits even if Redis
 // says that it does not hold, and asks Redis at once. If Redis may have executed the wait and never answers, the holds
 // are lost, unless a message has granted the lock again.
-func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
+func (w *awaiting) sendWait(ctx context.Context, e *room.Entry) error {
 	k, doubt := w.a.keeper, false
 	began := k.c.clock.Now()
 	w.server = k.c.transport.Server(k.hash)
@@ -102,7 +102,7 @@ func (w *awaiting) enqueue(ctx context.Context, e *room.Entry) error {
 		if said, now, more, err = wire.DecodeAwait(raw); more {
 			k.c.settle(k.keys())
 		}
-		k.sample(now)
+		k.noteServerClock(now)
 		return false, err
 	})
 	at := k.begin()
@@ -224,7 +224,7 @@ func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 		if said, more, now, err = wire.DecodeAbandon(raw); more {
 			k.c.settle(k.keys())
 		}
-		k.sample(now)
+		k.noteServerClock(now)
 		return false, err
 	})
 	at := k.begin()

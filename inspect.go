@@ -58,7 +58,7 @@ type Holder struct {
 	// Weight is how many permits of a semaphore the owner's grant uses; 0 for other kinds of lock.
 	Weight int
 	// Detached reports that the lease in TTL belongs to a ticket, which Detach made and nobody has resumed yet. A named
-	// owner may also hold in a process, with a shorter lease.
+	// owner may have holds in a process at the same time, with a shorter lease.
 	Detached bool
 	// Sticky reports that the client may keep the grant between its holds (see the option Sticky). Only that client knows
 	// whether one of its calls holds now. It gives the grant back when somebody waits.

@@ -133,8 +133,8 @@ func (k *keeper) name() string { return key.Name(k.c.cfg.prefix, k.hash) }
 // the server that answered last, which in a Cluster may be another one.
 func (k *keeper) serverNow() int64 { return time.Now().UnixMilli() + k.skew.Load() }
 
-// sample records the clock of the lock's server, which most replies give.
-func (k *keeper) sample(serverMs int64) {
+// noteServerClock notes how far the server's clock is ahead of ours, which serverNow needs. Most replies tell that clock.
+func (k *keeper) noteServerClock(serverMs int64) {
 	if serverMs == 0 {
 		return // the reply has no server time
 	}

@@ -675,7 +675,7 @@ func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
 			a.Entry.Kick(&at)
 		}
 		if a.Away() && elsewhere {
-			a.Entry.Shake(&at)
+			a.Entry.DoubtSignal(&at)
 		}
 		a.keeper.end(&at)
 	}

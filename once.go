@@ -29,7 +29,8 @@ func AtLeast(d time.Duration) LockOption {
 	})
 }
 
-// forOnce checks the arguments of Once and makes l a handle for it. runs says whether there is a function to run.
+// forOnce checks the arguments of Once and makes l a handle for it: without an owner, even if ctx names one, and taken
+// until the next multiple of every. runs says whether there is a function to run.
 func forOnce(l *Lock, every time.Duration, runs bool) error {
 	if l.err != nil {
 		return l.err
@@ -44,7 +45,7 @@ func forOnce(l *Lock, every time.Duration, runs bool) error {
 	case s.terms.Sticky > 0:
 		return fmt.Errorf("%w: Once takes no Sticky: its interval says for how long the name is taken", ErrInvalidOption)
 	default:
-		s.anonymous, s.terms.Rest = true, room.Rest{For: every, Even: true}
+		s.anonymous, s.terms.Rest = true, room.Rest{For: every, Aligned: true}
 		l.spec = &s
 		return between("Once's interval", every, time.Millisecond, maxRest)
 	}

@@ -307,7 +307,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 		q.Unanswered(failure(err), transport.TryAgain(err), ran)
 		return err
 	}
-	k.sample(now)
+	k.noteServerClock(now)
 	if w.said.More {
 		c.settle(k.keys())
 	}

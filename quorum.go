@@ -64,9 +64,9 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	return l
 }
 
-// check returns a function that detects clients of the same server. Without it, a call without an owner would find the
-// lock taken by its own hold of another client, for ever. A named owner would re-enter that hold and mistake one server
-// for a majority. The check costs commands, so it runs on the 1st, 2nd, 4th, 8th ... occasion.
+// check returns a function that detects that two clients of q use the same server. An anonymous call would find the lock
+// taken for ever, by its own hold through the other client. A named owner would re-enter that hold and mistake one server
+// for a majority. The check costs commands, so it runs for the 1st, 2nd, 4th, 8th ... attempt that gives a reason.
 func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, holds []quorum.Hold, refused []int) error {
 	return func(ctx context.Context, holds []quorum.Hold, refused []int) error {
 		var granted []int
@@ -490,19 +490,19 @@ func seldom(n *atomic.Int64) bool {
 	return count&(count-1) == 0
 }
 
-// A primary is the lock on one server, as package quorum uses it. Each hold uses its own handle, because a lost hold
-// that is not released occupies its handle.
+// A primary is the lock on one server, and a quorum.Primary. Each attempt makes a new handle, because a lost hold that is
+// not released occupies its handle.
 type primary struct{ *Lock }
 
-func (p primary) handle() *Lock { return &Lock{spec: p.spec, hash: p.hash} }
+func (p primary) newHandle() *Lock { return &Lock{spec: p.spec, hash: p.hash} }
 
 func (p primary) Try(ctx context.Context, wait time.Duration) (quorum.Hold, error) {
-	h, err := p.handle().try(ctx, wait, manner{inQuorum: true, pending: true})
+	h, err := p.newHandle().try(ctx, wait, manner{inQuorum: true, pending: true})
 	return part{h}, err
 }
 
 func (p primary) Queue(ctx context.Context) (quorum.Hold, error) {
-	h, err := p.handle().acquire(ctx, manner{inQuorum: true, pending: true})
+	h, err := p.newHandle().acquire(ctx, manner{inQuorum: true, pending: true})
 	return part{h}, err
 }
 

@@ -492,7 +492,8 @@ func (l *Lock) newest() (h *Hold) {
 	return h
 }
 
-// look runs f between keeper.look and keeper.end. Without a keeper the handle has no holds, and f does not run.
+// look runs f under the keeper's mu, after holds whose time is over were lost. Without a keeper there is no hold, and f
+// does not run.
 func (l *Lock) look(f func()) {
 	if l.bad() != nil {
 		return

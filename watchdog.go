@@ -233,7 +233,7 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all 
 		var now int64
 		if now, left, waiting, err = wire.DecodeRenew(raw, renewal.Lease, len(batch)); err == nil {
 			for _, st := range batch {
-				keeperOf(st).sample(now)
+				keeperOf(st).noteServerClock(now)
 			}
 		}
 	}
@@ -411,7 +411,7 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 		}
 		return
 	}
-	k.sample(reply.Now)
+	k.noteServerClock(reply.Now)
 	if slices.ContainsFunc(reply.Answers, func(a room.Answer) bool { return a.Code == room.Queued || a.Code == room.Awaits }) {
 		c.listeners.Expect(k.listener, waiters[0].Sent)
 	}

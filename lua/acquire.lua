@@ -118,12 +118,13 @@ local function let_in(request, grant)
   return held(request)
 end
 
--- Queues a request, or renews its entry: the place stays, and an old copy moves neither op nor deadline back.
+-- Queues a request, or renews its entry: the place stays, and an old copy moves neither op nor deadline back. told is
+-- until when the client is told that the lock is taken. Returns an answer that conclude completes.
 local function enqueue(request)
   if not KEYS[2] then
     return { -5, 0, 0, 0, '' }
   end
-  request.place, request.deadline, request.told = math.max(request.asks_place, 0), now + request.ttl, opens(request) or 0
+  request.place, request.deadline, request.told = math.max(request.asks_place, 0), now + request.ttl, may_fit_at(request) or 0
   if request.waiter then
     local before = read_waiter(request.waiter)
     request.place = before.place
@@ -194,7 +195,7 @@ local function conclude(request, answer)
   if type(granted) == 'table' then
     return held(granted)
   end
-  local deadline = opens(request) or now
+  local deadline = may_fit_at(request) or now
   if answer[1] == 2 then
     local waiter = answer[5]
     if request.mode ~= 'w' and not writer() then

@@ -90,8 +90,7 @@ local function enter_queue(waiter, place)
   end
 end
 
--- Removes a waiter that has gone, from the queue or from its condition. A waiter in the queue may have been signalled.
--- Then it owes the signal to another.
+-- Removes a waiter that has gone, from the queue or from its condition. If it was signalled, it owes the signal.
 local function drop_gone(nonce, waiter)
   if waiter.place == 0 then
     leave_condition(nonce)

@@ -135,7 +135,8 @@ local function is_orphan(s)
 end
 
 -- Returns the hold of an owner, else that of its nearest ancestor that holds, or nil. below counts the sessions that
--- entered through it, writers those that write. Nobody enters an anonymous owner's hold: its calls pass it on.
+-- entered through it, writers those that write. An owner's hold counts as one that reads once a hold through which it
+-- entered only reads, and not at all once one has ended. Nobody enters an anonymous hold: its calls pass it on.
 local function nearest_hold(owner)
   local alone = state.alone
   for _, name in ipairs((alone or state.several) and lineage(owner) or {}) do
@@ -413,7 +414,7 @@ local function owe(nonce)
   end
 end
 
--- Notes that a nonce owes no signal any more: its signal was passed on, or the nonce has come back.
+-- Notes that a nonce owes no signal any more: its signal was passed on, or the nonce has come back. The caller saves.
 local function clear_owed(nonce)
   local from, to = string.find(state.conds.owed, nonce .. ' ', 1, true)
   if from then

@@ -39,7 +39,7 @@ end
 
 -- Returns the earliest time at which the request may fit because a lease or a rest ends, or nil if nothing is in its
 -- way. For a semaphore or a branch it is the end of the first lease, though that may not be enough.
-local function opens(request)
+local function may_fit_at(request)
   return (request.mode == 's' or above(request)) and shortest() or blocked()
 end
 
@@ -173,7 +173,7 @@ end
 local function look()
   local nonce, packed = head()
   local waiter = packed and not asking[nonce] and read_waiter(packed)
-  local deadline = waiter and opens(waiter)
+  local deadline = waiter and may_fit_at(waiter)
   if deadline and deadline < waiter.told then
     waiter.told = deadline
     update_waiter(nonce, waiter)

@@ -47,7 +47,7 @@ type Wish struct {
 
 // A Ledger compares what Redis must know with what Redis knows. Its zero value has no holds.
 type Ledger struct {
-	// Reserved are holds that Redis has granted, and that their calls have not made yet.
+	// Reserved are holds that the session keeps for calls that have not begun them yet.
 	Reserved Counts
 	// Meant are the counts of the newest statement, answered or not: Redis may have them. Told are those of the newest
 	// answered statement, or of the grant if there was none since: Redis had them. Only the ledger writes them.

@@ -270,10 +270,10 @@ const (
 // An Await describes the wait of a session on a condition. The session becomes an entry again, under the same nonce. It
 // keeps its holds, which are not trusted until it is granted the lock again.
 type Await struct {
-	Op     int64  // of the request that gave up its holds, and of all copies of it
-	Writes uint32 // how many write holds it gets back
-	Token  int64  // the token of these holds before the wait
-	Shaken any    // the call to wake when the server may have lost a signal; nil: no call waits, or it was woken
+	Op       int64  // of the request that gave up its holds, and of all copies of it
+	Writes   uint32 // how many write holds it gets back
+	Token    int64  // the token of these holds before the wait
+	Doubtful any    // the call to wake when the server may have lost a signal; nil: no call waits, or it was woken
 }
 
 // An AwaitReply is Redis' answer to the request by which a session begins to wait on a condition.
@@ -320,12 +320,12 @@ func (e *Entry) Rejoin(at *Step) {
 	s.CatchUp(at) // a hold may have ended in the meantime
 }
 
-// Shake wakes a call that waits on a condition: its server may be another one now, which may have lost a signal. A
-// wake-up without a signal does no harm.
-func (e *Entry) Shake(at *Step) {
-	if e.Await != nil && e.Await.Shaken != nil {
-		at.do(Effect{Do: Wake, Who: e.Await.Shaken})
-		e.Await.Shaken = nil
+// DoubtSignal wakes a call that waits on a condition: its server may be another one now, which may have lost a signal.
+// A wake-up without a signal does no harm.
+func (e *Entry) DoubtSignal(at *Step) {
+	if e.Await != nil && e.Await.Doubtful != nil {
+		at.do(Effect{Do: Wake, Who: e.Await.Doubtful})
+		e.Await.Doubtful = nil
 	}
 }
 

@@ -413,12 +413,12 @@ func (l *Handle) HeldSince() clock.Instant {
 	return l.holds.first.Acquired
 }
 
-// WhenFreed returns what is woken when the handle changes next. All waiting calls share it: it is who of the first of
-// them. The handle changes when a hold leaves it, and when a hold that is away ends or is lost.
-func (l *Handle) WhenFreed(who any) any {
+// WhenFreed returns what is woken when the handle changes next. All waiting calls share the waker of the first of them.
+// The handle changes when a hold leaves it, and when a hold that is away ends or is lost.
+func (l *Handle) WhenFreed(waker any) any {
 	x := l.more()
 	if x.freed == nil {
-		x.freed = who
+		x.freed = waker
 	}
 	return x.freed
 }
@@ -476,8 +476,8 @@ type Terms struct {
 
 // A Rest says how long a name stays taken after its hold has ended.
 type Rest struct {
-	For  time.Duration // since the grant; 0: it does not rest
-	Even bool          // until the next multiple of For, by the server's clock
+	For     time.Duration // since the grant; 0: it does not rest
+	Aligned bool          // until the next multiple of For instead, by the server's clock
 }
 
 // Permits says how many permits of a semaphore a hold uses, and how many the semaphore has. The zero value is for other

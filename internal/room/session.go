@@ -312,8 +312,8 @@ func (s *Session) statement(at *Step) *Statement {
 	return st
 }
 
-// CatchUp has Redis told of the current holds in the background, unless it knows them: no call will do that. An earlier
-// statement may still arrive: the new one overrides it.
+// CatchUp has Redis told of the current holds in the background, unless it knows them. It is for changes that no call
+// tells, such as a loss. An earlier statement may still arrive: the new one overrides it.
 func (s *Session) CatchUp(at *Step) {
 	if !s.Over && !s.Away() && !s.Ledger.Knows() {
 		at.do(Effect{Do: Tell, Of: s.Acquisition})
@@ -510,8 +510,8 @@ func (s *Session) covers(t *Terms, now clock.Instant) bool {
 }
 
 // BeginWait makes a session wait on a condition: from now on it does not hold here. It returns the entry by which the
-// session waits, or nil if that has no write hold to give up. shaken is for Entry.Shake.
-func (s *Session) BeginWait(shaken any, at *Step) *Entry {
+// session waits, or nil if that has no write hold to give up. waker is for Entry.DoubtSignal.
+func (s *Session) BeginWait(waker any, at *Step) *Entry {
 	s.Check(at)
 	n := s.Ledger.Kept()
 	if s.Over || s.Absent() || n.Writes == 0 {
@@ -519,7 +519,7 @@ func (s *Session) BeginWait(shaken any, at *Step) *Entry {
 	}
 	op := s.op + 1
 	s.op += 2 // Redis records the second number if it refuses, so that a late copy is not carried out
-	e := &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token, Shaken: shaken}}
+	e := &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token, Doubtful: waker}}
 	e.sent = append(e.one[:0], stamp{op, at.Now})
 	s.Acquisition.Entry = e
 	for _, h := range s.holds.all() {

@@ -67,8 +67,8 @@ func dialOptions(opt redis.Options) *redis.Options {
 	return &opt
 }
 
-// optionFor returns the option that go-redis turns into this timeout. Because 0 stands for the default there, -1
-// becomes a timeout of 0, which is none, and -2 becomes -1.
+// optionFor returns the option that go-redis turns into this timeout: it takes 0 for its default, makes -1 a timeout of 0
+// (none), and -2 one of -1 (it sets no deadlines).
 func optionFor(timeout time.Duration) time.Duration {
 	if timeout <= 0 {
 		return timeout - 1

@@ -264,8 +264,8 @@ func (s *stream) failQueue() {
 	s.queue = nil
 }
 
-// manyCalls is the number of calls under way from which on the writer first yields. Callers that have just got their
-// replies can then put their next commands into the same write. With fewer calls, the server would be idle meanwhile.
+// manyCalls is how many calls must be under way for the writer to yield before it writes. Callers that have just got
+// their replies can then put their next commands into the same write. Fewer callers would leave the server idle.
 const manyCalls = 64
 
 // write writes what is queued, until the connection is closed.

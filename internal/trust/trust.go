@@ -20,8 +20,8 @@ func Until(sent clock.Instant, remaining time.Duration) clock.Instant {
 
 // Due returns when to renew a lease that is trusted until the given instant: a third of the lease after its request was
 // sent, which was at until - lease + Margin. Then two renewals can each wait a third of the lease for an answer (see
-// Attempt) before the trust ends. A renewal that fails at once is repeated sooner. Due counts from the end of the
-// trust. So an answer that does not extend the lease delays nothing, and after a late one a renewal is due at once.
+// Attempt) before the trust ends. A renewal that fails at once is repeated sooner. Due counts from until,
+// not from the answer. So an answer without a new lease postpones nothing, and after a late answer it is due at once.
 func Due(until clock.Instant, lease time.Duration) clock.Instant {
 	return until.Add(lease/3 + Margin(lease) - lease)
 }

@@ -56,7 +56,7 @@ const (
 	Signalled                  // it was signalled
 )
 
-// DecodeAbandon reads the answer to Abandon. more means that the queue was too long to be settled.
+// DecodeAbandon reads the answer to Abandon. more means that the queue was too long for one script to settle.
 func DecodeAbandon(raw []any) (said Abandoned, more bool, now int64, err error) {
 	cur := scriptAbandon.Read(raw)
 	now, more = serverTime(cur), yes(cur, "more")

@@ -84,7 +84,7 @@ type InfoReply struct {
 	Next    int64 // where the page ends; 0: it is the last
 }
 
-// A Holder is an owner with live holds, as far as one page shows them.
+// A Holder is an owner with live holds on one page. The next page may have more of them.
 type Holder struct {
 	Owner  string
 	Read   bool

@@ -181,7 +181,7 @@ func restText(r room.Rest) string {
 	switch ms := strconv.FormatInt(r.For.Milliseconds(), 10); {
 	case r.For == 0:
 		return ""
-	case r.Even:
+	case r.Aligned:
 		return "%" + ms
 	default:
 		return "+" + ms

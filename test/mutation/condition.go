@@ -8,12 +8,12 @@ var conditionRules = []Rule{
 		[]string{"TestASignalThatCloseInterruptsSaysSo"},
 	},
 	{
-		"condition: a wait that was granted before it was answered holds", ". awaiting.enqueue",
+		"condition: a wait that was granted before it was answered holds", ". awaiting.sendWait",
 		"case err != nil && w.a.Held():", "case false:",
 		[]string{"TestAWaitThatIsGrantedBeforeItIsAnsweredHolds"},
 	},
 	{
-		"condition: the patience of a wait is no cancel by its caller", ". awaiting.enqueue",
+		"condition: the patience of a wait is no cancel by its caller", ". awaiting.sendWait",
 		"w.a.Session.Lose(failed(patient, err, at.Now, began), &at)", "w.a.Session.Lose(&requestError{err: err}, &at)",
 		[]string{"TestAWaitThatRedisDoesNotAnswerIsNotCancelled"},
 	},
@@ -358,12 +358,12 @@ var conditionRules = []Rule{
 		[]string{"TestASignalOfALockThatRedisHasLostEndsTheHold"},
 	},
 	{
-		"condition: who holds nothing in redis does not wait", ". awaiting.enqueue",
+		"condition: who holds nothing in redis does not wait", ". awaiting.sendWait",
 		"said == room.NotHeld && doubt", "said == room.NotHeld",
 		[]string{"TestAWaitOfALockThatRedisHasLostIsNoWait"},
 	},
 	{
-		"condition: a wait that may have begun and is refused loses its holds", ". awaiting.enqueue",
+		"condition: a wait that may have begun and is refused loses its holds", ". awaiting.sendWait",
 		"case err != nil && doubt:", "case false:",
 		[]string{"TestAWaitThatRedisMayHaveExecutedAndThenRefusesLosesItsHolds"},
 	},

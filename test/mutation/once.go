@@ -162,7 +162,7 @@ var onceRules = []Rule{
 	},
 	{
 		"an interval ends by the server's clock", ". forOnce",
-		"Even: true}", "Even: false}",
+		"Aligned: true}", "Aligned: false}",
 		[]string{"TestOnceRunsOnceInEachInterval", "TestOnceRunsOnceInEachIntervalOverProcesses"},
 	},
 	{

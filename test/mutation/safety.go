@@ -191,7 +191,7 @@ var Safety = []Rule{
 	},
 	{
 		"a refusal tells the server's time", ". waiting.sendOnce",
-		"k.sample(now)", "_ = now",
+		"k.noteServerClock(now)", "_ = now",
 		[]string{"TestF08ServerWhoseClockIsOtherwiseIsLockedAllTheSame"},
 	},
 	{
