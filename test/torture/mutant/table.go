@@ -221,7 +221,7 @@ var All = []Mutant{
 	},
 	{
 		Name:  "the clock of one server is taken for all",
-		Edits: []Edit{{"keeper.go", "time.Now().UnixMilli() + k.skew.Load()", "time.Now().UnixMilli() + k.c.skew.Load()"}},
+		Edits: []Edit{{"keeper.go", "time.Now().UnixMilli() + k.skew.Load()", "time.Now().UnixMilli() + k.c.latestSkew.Load()"}},
 		Loads: map[string]int{"long": 6, "plain": 6}, Form: server.Skewed, Want: []check.Name{check.Overtaken, check.LostWakeup},
 	},
 }
