@@ -113,6 +113,7 @@ servers: ## download newer Redis and Valkey servers into out/servers; SERVERS= n
 	@internal/tools/servers.sh get $(SERVERS)
 
 matrix: ## run the tests that need a server on each of those, and on the one installed
+	@internal/tools/python.sh
 	@TORTURE=$(TORTURE) internal/tools/servers.sh matrix $(SERVERS)
 
 # Not part of `make check`: it needs Java 17, Maven and a Maven repository, and six minutes for each version.

@@ -40,9 +40,9 @@ type turn struct {
 // acquired returns the acquisition that a is embedded in.
 func acquired(a *room.Acquisition) *acquisition { return a.Of.(*acquisition) }
 
-// nameLen is how many random letters identify the client in the owner names that it generates. Few will do, because
-// only people compare these names: Redis compares nonces. A short name lets a record fit into 64 bytes. Up to that size
-// Redis stores a hash in its compact form, in half the memory (hash-max-listpack-value).
+// nameLen is how many random letters identify the client in the owner names that it generates. Few will do: Redis knows
+// sessions by their nonces, and names of two clients are rarely alike. A short name lets a record fit into 64 bytes. Up
+// to that size Redis stores a hash in its compact form, in half the memory (hash-max-listpack-value).
 const nameLen = 8
 
 // owner returns the owner's name, given or generated. An acquisition that resumes a ticket has the owner of the ticket
@@ -210,8 +210,8 @@ func (a *acquisition) tell(ctx context.Context, w *ledger.Wish, once bool) (last
 	return nil, err
 }
 
-// nextToTell returns the next statement for w, or neither. If no hold is left, it ends the session and returns its
-// release. errGone means that the session has ended, or that its owner waits on a condition. The caller has the turn.
+// nextToTell returns the next statement for w, or nil if none is needed. If w is nil and no hold is left, it ends the
+// session and returns its release. errGone: it has ended, or its owner waits on a condition. The caller has the turn.
 func (a *acquisition) nextToTell(w *ledger.Wish) (st *room.Statement, last *releasing, err error) {
 	at := a.keeper.begin()
 	defer a.keeper.end(&at)

@@ -144,7 +144,7 @@ func (c *Cond) signal(ctx context.Context, most int) error {
 }
 
 // signalBy has Redis move waiters to the lock's queue, in the name of session a. A session sends one signal at a time:
-// Redis ignores a signal whose number is below that of the last one.
+// Redis ignores a signal whose number is not above that of the last one, such as a copy.
 func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	k := a.keeper
 	if err := a.takeTurnForCond(ctx); err != nil {

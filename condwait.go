@@ -57,8 +57,8 @@ func (w *awaiting) rejoin() error {
 	}
 }
 
-// beginWait makes the session wait on the condition, here and in Redis. Until then, the end of ctx ends the call. bounded
-// also ends with the time of a WaitFor, which gives up the lock even if that has passed: it only bounds the request.
+// beginWait makes the session wait on the condition, here and in Redis. ctx can end the call only before the request is
+// sent. The end of bounded only limits the request: a WaitFor gives up the lock even if its time has passed.
 func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 	k := w.a.keeper
 	if k.c.tracker.Draining() {

@@ -203,8 +203,8 @@ func unasked(ctx context.Context) error {
 	return ending.Of(ctx)
 }
 
-// endOfTries returns the error of a call whose ctx ended between two tries. err is why the last try failed. The result
-// is err alone if the wait of a TryLock was over, and ctx's error alone if the lock was taken until then.
+// endOfTries returns the error of a call that stopped trying, because ctx ended or because another try would not
+// help. err is why the last try failed, or the one before if ctx ended the last.
 func endOfTries(ctx context.Context, err error) error {
 	wait, bounded := errors.AsType[waitError](context.Cause(ctx))
 	switch {

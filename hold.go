@@ -372,7 +372,7 @@ func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 }
 
 // downgradeHere does what downgrade does before Redis is told. It gives back the session's turn, which the caller has.
-// It returns errHoldEnded if another call took the hold first, ErrLost if it is lost, or why the reading side bars it.
+// It returns errHoldTaken if another call took the hold first, ErrLost if it is lost, or why the reading side bars it.
 func (h *Hold) downgradeHere(rw *RWLock, x *ledger.Wish) (err error) {
 	defer func() { <-h.acquisition().turn.place }()
 	k := h.keeper()
@@ -383,12 +383,12 @@ func (h *Hold) downgradeHere(rw *RWLock, x *ledger.Wish) (err error) {
 	}
 	bar := h.hold.Downgrade(&rw.r.holds, x, &at)
 	if bar == room.Unheld {
-		return errHoldEnded
+		return errHoldTaken
 	}
 	return rw.r.barred(bar, nil)
 }
 
-// lose closes Lost's channel. It needs the keeper's mu. cancel ends the contexts, runs without mu, and calls no hook.
+// lose closes Lost's channel. It needs the keeper's mu. cancel ends the contexts, must run without mu, calls no hook.
 func (h *Hold) lose(why error) (cancel func()) {
 	if h.extras != nil && h.lostc != nil {
 		close(h.lostc)

@@ -254,7 +254,7 @@ func ask(ctx context.Context, l *Lock, q question) ([]any, error) {
 // askAgain runs a script that may be repeated. unanswered says that a try went unanswered, and so may have run.
 func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered bool, err error) {
 	if err = cmp.Or(l.bad(), unusable(ctx)); err == nil {
-		err = over(ctx, l.c) // checked before Await: a closed client has nothing to wait for
+		err = over(ctx, l.c) // before Await, which may wait for what a closing client leaves behind
 	}
 	if err != nil {
 		return nil, false, lockError(l.Name(), err)

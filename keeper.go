@@ -133,7 +133,7 @@ func (k *keeper) name() string { return key.Name(k.c.cfg.prefix, k.hash) }
 // the server that answered last, which in a Cluster may be another one.
 func (k *keeper) serverNow() int64 { return time.Now().UnixMilli() + k.skew.Load() }
 
-// noteServerClock notes how far the server's clock is ahead of ours, which serverNow needs. Most replies tell that clock.
+// noteServerClock notes how far the server's clock is ahead of ours, for serverNow. Most replies tell that clock.
 func (k *keeper) noteServerClock(serverMs int64) {
 	if serverMs == 0 {
 		return // the reply has no server time

@@ -36,7 +36,7 @@ import (
 
 type instant = clock.Instant
 
-// A Locker is a sync.Locker with contexts and errors: a Lock, an RWLock for writing, a Multi or a QuorumLock. The
+// A Locker is like a sync.Locker, with contexts and errors: a Lock, an RWLock for writing, a Multi or a QuorumLock. The
 // interface never gets another method, so a test may implement it.
 type Locker interface {
 	// Lock waits until the caller holds the lock, and then returns nil. ctx bounds the wait, never the hold. If ctx ends
@@ -664,7 +664,7 @@ func (c *Client) linked(channel string, first bool) {
 }
 
 // rouse makes waiters ask Redis again, if which returns true for them. With elsewhere, the server may be another one:
-// then sessions whose owners wait on a condition ask too.
+// then waits on conditions end, as if signalled.
 func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
 	for _, a := range c.registry.known() {
 		if !which(a) {

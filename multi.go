@@ -169,8 +169,8 @@ func (m *Multi) try(ctx context.Context, wait time.Duration, how manner) (*Multi
 	})
 }
 
-// acquire takes all the locks, each by a call of one. If a lock is lost while it waits for another, it starts again. If
-// the time of the call has ended, over returns its error, and acquire gives back what it holds.
+// acquire takes all the locks, each by one(l). If a lock is lost while it waits for another, it starts again. If the
+// time of the call has ended, over returns its error, and acquire gives back what it holds.
 func (m *Multi) acquire(ctx context.Context, over func() error, one func(l *Lock) (*Hold, error)) (*MultiHold, error) {
 	if err := m.usable(); err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ import (
 // Set the option on the nested handle; the outer handle does not need it. The nested call does not notice a loss in
 // Redis of which the client has not heard.
 //
-// Redis counts only the outer holds, so Info and other processes see only these. Redis releases the lock when the last
-// of all these holds ends in this client, in any order. Calls without an owner are not changed.
+// Redis counts only the outer holds, and so do Info and other processes. The lock is released in Redis when the last
+// hold ends in this client, outer or nested, in any order. Calls without an owner are not changed.
 func LocalReentry() LockOption {
 	return lockOption(func(t *terms) error {
 		t.Local = true

@@ -64,9 +64,9 @@ func (q *Quorum) NewLock(name string, opts ...LockOption) *QuorumLock {
 	return l
 }
 
-// check returns a function that detects that two clients of q use the same server. An anonymous call would find the lock
-// taken for ever, by its own hold through the other client. A named owner would re-enter that hold and mistake one server
-// for a majority. The check costs commands, so it runs for the 1st, 2nd, 4th, 8th ... attempt that gives a reason.
+// check returns a function that detects two clients of q on one server. An anonymous call would find the lock taken for
+// ever, by its own hold through the other client. A named owner would re-enter that hold and mistake one server for a
+// majority. The check costs commands, so it runs for the 1st, 2nd, 4th, 8th ... attempt that gives a reason.
 func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, holds []quorum.Hold, refused []int) error {
 	return func(ctx context.Context, holds []quorum.Hold, refused []int) error {
 		var granted []int
@@ -99,7 +99,7 @@ func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, hol
 func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
 	info, _, _ := readInfo(ctx, l) // a server that does not answer shows nothing
 	holds := func(id string) bool {
-		return slices.ContainsFunc(info.Holders, func(h Holder) bool { return h.Label == id }) // labels are still clients' IDs
+		return slices.ContainsFunc(info.Holders, func(h Holder) bool { return h.Label == id }) // labels are still IDs
 	}
 	for i, c := range q.clients {
 		if i != client && holds(c.id) {
@@ -157,7 +157,7 @@ func (l *QuorumLock) usable() error {
 }
 
 // loseOlder compares a new hold with the other live holds of the handle, and marks the older of each pair as lost. The
-// lock has one majority at a time, so the older hold has ended, though this client has not heard of it. If it were not
+// lock has one majority at a time, so the older hold has ended, though nobody here has heard of it. If it were not
 // marked, its Unlock would end the newer hold. Holds of one named owner share a majority, so they stay.
 func (l *QuorumLock) loseOlder(h *QuorumHold, owner string) {
 	for _, other := range l.register.Others(h) {
@@ -490,8 +490,8 @@ func seldom(n *atomic.Int64) bool {
 	return count&(count-1) == 0
 }
 
-// A primary is the lock on one server, and a quorum.Primary. Each attempt makes a new handle, because a lost hold that is
-// not released occupies its handle.
+// A primary is the lock on one server, and a quorum.Primary. Each attempt makes a new handle, because a lost hold that
+// is not released occupies its handle.
 type primary struct{ *Lock }
 
 func (p primary) newHandle() *Lock { return &Lock{spec: p.spec, hash: p.hash} }

@@ -256,9 +256,9 @@ func (l *Lock) SyncLocker(ctx context.Context) sync.Locker {
 // A manner says how a call acquires.
 type manner struct {
 	once         bool // one attempt, no waiting
-	falseIfTaken bool // the caller gets false instead of ErrNotAcquired, so that error need not say who holds the lock
+	falseIfTaken bool // the caller gets false instead of ErrNotAcquired: the error need not say who holds the lock
 	inQuorum     bool // for a QuorumLock, whose errors do not say who holds the lock
-	pending      bool // one of several holds, for a Multi or QuorumLock, which calls Hold.markReturned when it returns them
+	pending      bool // one of several, for a Multi or QuorumLock, which calls Hold.markReturned when it returns them
 	unlock       bool // the hold is ended by the handle's Unlock, because the call returns no *Hold
 }
 

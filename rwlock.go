@@ -22,9 +22,9 @@ import (
 // returns ErrDeadlock or ErrUpgrade if its context descends from that hold.
 //
 // Anonymous read holds of one handle are alike: RUnlock cannot tell which goroutine calls it. RUnlock ends a lost hold
-// first, else the oldest. So the first caller is told of a loss, and the goroutine that lost its hold may get nil. That
-// takes no live hold away from a goroutine that reads. If a goroutine never calls RUnlock, one hold stays. A goroutine
-// that must know of its own loss should use RLocker().Acquire or Do, or a handle of its own.
+// first, else the oldest. So the first caller is told of a loss, and the goroutine that lost its hold may get nil.
+// Nobody reads unprotected because of that. If a goroutine never calls RUnlock, one hold stays. A goroutine that must
+// know of its own loss should use RLocker().Acquire or Do, or a handle of its own.
 //
 // Write tokens and read tokens come from one counter. A fenced resource must advance its largest token on write tokens
 // only: readers overlap, and the token of one does not make that of another stale.
@@ -108,11 +108,11 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 			return lockError(w.Name(), fmt.Errorf("%w for writing by this handle", ErrNotHeld))
 		}
 		err := h.downgrade(ctx, rw)
-		if err != errHoldEnded { //nolint:errorlint // made here, never wrapped
+		if err != errHoldTaken { //nolint:errorlint // made here, never wrapped
 			return lockError(w.Name(), err)
 		}
 	}
 }
 
-// errHoldEnded says that an Unlock or Downgrade of the same handle took the hold first.
-var errHoldEnded = errors.New("another call has taken the hold")
+// errHoldTaken says that an Unlock or Downgrade of the same handle took the hold first.
+var errHoldTaken = errors.New("another call has taken the hold")

@@ -310,7 +310,7 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 	return hooks
 }
 
-// renewed records the renewal of all sessions except those with an index in left, in order. waiting is by index too.
+// renewed records the renewal of all sessions except those whose indexes are in left, which is sorted.
 func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]int) (hooks []func()) {
 	now := w.c.clock.Now()
 	for i, st := range batch {

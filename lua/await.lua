@@ -1,4 +1,4 @@
--- Makes a session wait on a condition: it gives up all its holds, and the lock goes to the next waiter, in one step.
+-- Makes a session wait on a condition: in one step it gives up all holds, begins to wait, and the next gets the lock.
 -- KEYS[1] hash the lock's state
 -- KEYS[2] zset the queue
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of the session, which waits under it

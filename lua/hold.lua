@@ -9,8 +9,8 @@
 -- ARGV[3...] five for each session: identity ('NONCE CLIENT o:OWNER'), 'o:OWNER', op (number of this statement, larger
 --   than any before it), writes, reads (how many holds the session has from now on)
 -- RETURNS now, and for each session ms that are left of its lease, 0 (not held, any more), or -5 (it may be one of
---   several, or a command failed for it: state this session alone, with the queue). If others wait for the end of a
---   session: how many, and before that, in a call for many sessions, the session's number.
+--   several, or in a call for many a command failed for it: state it alone, with the queue). If others wait for the end
+--   of a session: how many, and before that, in a call for many sessions, the session's number.
 --   For one session and a ttl of 0, unless the queue was needed, nothing but 1 (held), 0 or -5
 local clock = ARGV[1] ~= '0' and redis.call('TIME')
 local now = clock and clock[1] * 1000 + (clock[2] - clock[2] % 1000) / 1000 or 0

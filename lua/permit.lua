@@ -64,7 +64,7 @@ if ARGV[1] ~= '' then
   try('pubsub|numsub', redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]))
   local sent, before = redis.pcall('PUBLISH', ARGV[1], 'echo'), #refused
   try('publish, or the channel ' .. ARGV[1], sent)
-  -- Some hosted servers run a script's PUBLISH as SPUBLISH. The client can use sharded channels there.
+  -- Some hosts run PUBLISH as SPUBLISH, whose channel must be in the slot of the keys. Sharded channels work there.
   if #refused > before and type(redis.pcall('SPUBLISH', ARGV[2], 'echo')) == 'number' then
     refused[#refused + 1], refused[#refused + 2] = 'sharded', sent.err
   end

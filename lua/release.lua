@@ -124,7 +124,7 @@ sweep_sessions()
 -- Dead waiters on conditions would keep crowd in the hash, and with it later calls from the usual case.
 sweep_conditions()
 if ended.owner == '' and KEYS[2] then
-  -- A release without an owner is sent to go on where a script ran out of budget: remove the dead behind the first too.
+  -- Such a release may go on where a script ran out of budget (Client.settle): remove the dead behind the first too.
   sweep()
 end
 return { was, now, finish(unsettled() or budget <= 0 or state.looks ~= '', until_ms - now) }

@@ -13,7 +13,7 @@
 --   holder       the identity of the session that holds alone
 --   o:OWNER      its counts; it has the last BLOCK tokens up to token
 --   until        its deadline; without the field it is TTL after token, which is the time of its grant
---   crowd        'QUEUED', how many wait; followed by ' +' if any field below exists, except w: and v:. Without crowd
+--   crowd        'QUEUED', how many wait; followed by ' +' if a field below is in use, except w: and v:. Without crowd
 --                nobody waits, and leftovers of the fields below are ignored
 --   w:NONCE      a waiter: 'DEADLINE TOLD PLACE COUNTS IDENTITY'; TOLD is when the lock ends, as its client was told.
 --                PLACE 0: it waits on a condition, and TOLD is since when

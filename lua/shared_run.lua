@@ -1,7 +1,7 @@
 -- A run is the waiters at the front of a fair lock's queue, one behind another, that belong to one client, are
 -- anonymous and write. A grant of several tokens names the run behind it. Its client passes the lock on to the run in
--- that order, without a command. The release names those that have had the lock. Until then they stay in the queue: if
--- the client stops passing the lock on, Redis grants it to the next.
+-- that order, without a command. The release names those that have had the lock. Until then the whole run stays in the
+-- queue: if the client stops passing the lock on, Redis grants it to the next.
 
 local longest_run = 15
 

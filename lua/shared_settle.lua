@@ -20,7 +20,7 @@ end
 
 -- Returns whether a request may hold beside those who hold now. Only usual cases, re-entries and move do not ask this.
 -- A branch may hold if every holder is its ancestor, or reads as the branch does; so may an owner that holds already.
--- Any other holder must have entered through the nearest ancestor's hold, so it is enough to look there.
+-- A holder that is no ancestor must have entered through the nearest ancestor's hold, so it is enough to look there.
 local function fits(request)
   if request.named and remains(request.owner) then
     return false
@@ -113,7 +113,7 @@ local function admit_branches(owner)
       return true, moved
     end
     local waiter = stored_waiter(nonce)
-    budget = budget - 1 - math.floor(waiter and #waiter.owner / 100 or 0) -- a long name costs more: each ancestor is looked up
+    budget = budget - 1 - math.floor(waiter and #waiter.owner / 100 or 0) -- looks up each ancestor: long names cost
     local by = waiter and nearest_hold(waiter.owner)
     if waiter and waiter.deadline <= now then
       drop_gone(nonce, waiter)

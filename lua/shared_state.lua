@@ -9,7 +9,7 @@ local function charge(long)
   budget = budget - math.floor(#long / 5000)
 end
 
--- Ends the script with an error reply if KEYS[1] is not the hash of a lock, or is one of another layout. This comes
+-- Ends the script with an error reply if KEYS[1] is not a hash, or that of a lock in use in another layout. This comes
 -- before the first write: Redis does not undo what a script wrote before a command that fails.
 local refused = fields.err and fields or other_layout(fields)
 if refused then

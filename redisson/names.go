@@ -46,8 +46,8 @@ func (n names) channel(k kind) string {
 	return "redisson_lock__channel:" + n.tag
 }
 
-// checkName refuses names that are too long or not UTF-8, and names whose keys would be in several slots. The latter
-// work on one server, but would fail after a move to a Cluster.
+// checkName refuses a name that is empty, too long or not UTF-8, or whose keys would be in several slots. The latter
+// works on one server, but would fail after a move to a Cluster.
 func checkName(name string) error {
 	switch {
 	case name == "" || len(name) > maxName || !utf8.ValidString(name):

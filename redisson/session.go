@@ -90,7 +90,7 @@ func (s *session) forget(h *Hold) (left, top int) {
 // the client goes on in the background while the lease may last. It returns whether Redis knew the hold.
 func (s *session) tellFewer(ctx context.Context, h *Hold) (held bool, err error) {
 	if err = s.takeTurn(ctx); err != nil {
-		s.tellFewerInBackground(h) // h stays in the count until then: the call with the turn may be telling Redis of a nested hold
+		s.tellFewerInBackground(h) // h counts until then: the call with the turn may be telling Redis of a nested hold
 		return false, err
 	}
 	held, left, call, err := s.sendFewer(ctx, h)

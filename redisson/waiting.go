@@ -35,7 +35,7 @@ const slack = time.Second
 // pulse is how long a waiter relies on messages. A message may be lost, and some ways to free a lock send none.
 const pulse = 10 * time.Second
 
-// errSessionEnded says that the session has ended. The call goes on in a new one, which may have another owner in Redis.
+// errSessionEnded says that the session has ended. The call goes on in a new one, perhaps with another owner in Redis.
 var errSessionEnded = errors.New("the session has ended")
 
 // decided reports whether another try gets the same error as long as the caller does not unlock.
@@ -317,7 +317,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 	}
 	s.token = h.token
 	s.holds = append(s.holds, h)
-	w.occupied = w.lock.loseOlder(s, &w.todo) || w.unlock && w.lock.mixed(w.owner) // another call may have been granted since gate
+	w.occupied = w.lock.loseOlder(s, &w.todo) || w.unlock && w.lock.mixed(w.owner) // again, since gate
 	if !w.occupied {
 		w.lock.holds = append(w.lock.holds, h)
 	}

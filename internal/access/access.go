@@ -36,7 +36,7 @@ type Config struct {
 	Hear func(ctx context.Context, l *listener.Listener, publish func() error) error
 }
 
-// A Checker repeats its checks until all have passed once.
+// A Checker repeats its check until Redis has answered once and refused nothing.
 type Checker struct {
 	cfg  Config
 	runs atomic.Bool // the user may run everything that scripts need

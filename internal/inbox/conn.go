@@ -184,7 +184,7 @@ func (c *sharedConn) handle(frame any) {
 	}
 }
 
-// acknowledged tells the feed that its channel is subscribed. That is so even if no subscription was pending: then
+// acknowledged tells the feed that its channel is subscribed. It does so even if no subscription was pending: then
 // go-redis has reconnected by itself, and the inbox must call Linked again.
 func (c *sharedConn) acknowledged(channel string) {
 	c.mu.Lock()

@@ -51,7 +51,7 @@ func New(c *clock.Clock, run func(due []*Task)) *Schedule {
 	return &Schedule{clock: c, run: run, wakeup: make(chan struct{}, 1)}
 }
 
-// Set makes t due at the given instant, in place of any earlier one.
+// Set makes t due at the given instant, and no longer at the one set before.
 func (s *Schedule) Set(t *Task, due clock.Instant) { s.SetAbout(t, due, 0) }
 
 // SetAbout is Set for a task that may run earlier, by less than grain. Then tasks that are due at about the same time

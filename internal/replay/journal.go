@@ -47,10 +47,10 @@ type Release struct {
 	Keys     key.Keys
 	Nonce    wire.Nonce
 	Owner    string
-	Undone   bool          // no call has had the hold, so the name must not rest after it
+	Undone   bool          // the name must not rest after it: no call has had the hold, or the hold does not count
 	Doubt    int64         // server ms until which a late copy of its acquire may run; 0: none; negative: it owes a signal
 	Until    clock.Instant // when its lease would have ended
-	Answered clock.Instant // when it was answered; an acquire sent before that may still be answered with the grant
+	Answered clock.Instant // an answer to an acquire sent before this may name the grant, and says nothing new
 	Server   string        // name of the server it was last sent to; "": unknown, or there is only one
 	Epoch    int64         // epoch of the journal when it was last sent
 }
@@ -286,7 +286,7 @@ func (j *Journal) askServers(ctx context.Context) (ok bool) {
 func (j *Journal) answeredWhere(raw []any) {
 	where, err := wire.DecodeWhere(raw)
 	if err != nil || where == wire.WhereUnknown || !j.Inbox.Up() {
-		return // a new link is being made, after which Journal.Suspect is called
+		return // without a link a new one is being made, after which Journal.Suspect is called
 	}
 	j.Mu.Lock()
 	moved := where == wire.WhereElsewhere && !j.elsewhere
@@ -321,7 +321,7 @@ type Config struct {
 	Mu     sync.Locker
 	Prefix string // of all keys
 	Now    func() clock.Instant
-	Wake   func(at clock.Instant)                 // schedules Due for that instant, in place of any earlier one
+	Wake   func(at clock.Instant)                 // schedules Due for that instant, and no longer for the one set before
 	Spawn  func(round func(context.Context)) bool // false: the client is closed
 	// Busy reports whether a release of that nonce is still in progress. Then its sender repeats it, and not the journal.
 	Busy    func(n wire.Nonce) bool

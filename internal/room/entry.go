@@ -270,10 +270,10 @@ const (
 // An Await describes the wait of a session on a condition. The session becomes an entry again, under the same nonce. It
 // keeps its holds, which are not trusted until it is granted the lock again.
 type Await struct {
-	Op       int64  // of the request that gave up its holds, and of all copies of it
-	Writes   uint32 // how many write holds it gets back
-	Token    int64  // the token of these holds before the wait
-	Doubtful any    // the call to wake when the server may have lost a signal; nil: no call waits, or it was woken
+	Op         int64  // of the request that gave up its holds, and of all copies of it
+	Writes     uint32 // how many write holds it gets back
+	Token      int64  // the token of these holds before the wait
+	DoubtWaker any    // the call to wake when the server may have lost a signal; nil: no call waits, or it was woken
 }
 
 // An AwaitReply is Redis' answer to the request by which a session begins to wait on a condition.
@@ -291,7 +291,7 @@ const (
 // doubted says that a copy of the request went unanswered, so the wait is uncertain: the entry asks at once.
 func (e *Entry) WaitBegun(doubted bool, at *Step) {
 	if !e.Waits() {
-		return // a message has granted it the lock again
+		return // it holds again, or is over
 	}
 	e.Room.handClaim(e.Acquisition, PlaceNew, at)
 	e.noteWaiting(e.Await.Op, &Answer{Code: Awaits}, at)
@@ -309,7 +309,7 @@ func (e *Entry) Rejoin(at *Step) {
 	s.Acquisition.Entry = nil
 	s.Room.sessions.add(s)
 	for _, h := range s.holds.all() {
-		h.comeBack() // even if another lost hold is in the way there
+		h.comeBack() // even if a lost hold of another owner is in the way there
 	}
 	if s.isWanted() { // a waiter may have come in the meantime
 		s.markWanted(at)
@@ -323,9 +323,9 @@ func (e *Entry) Rejoin(at *Step) {
 // DoubtSignal wakes a call that waits on a condition: its server may be another one now, which may have lost a signal.
 // A wake-up without a signal does no harm.
 func (e *Entry) DoubtSignal(at *Step) {
-	if e.Await != nil && e.Await.Doubtful != nil {
-		at.do(Effect{Do: Wake, Who: e.Await.Doubtful})
-		e.Await.Doubtful = nil
+	if e.Await != nil && e.Await.DoubtWaker != nil {
+		at.do(Effect{Do: Wake, Who: e.Await.DoubtWaker})
+		e.Await.DoubtWaker = nil
 	}
 }
 
@@ -514,5 +514,5 @@ type Trouble struct {
 func (t Trouble) Is() bool { return t != Trouble{} }
 
 // calm is how long a request may be in flight before a wait that ends calls it unanswered. Redis answered the request
-// before that one, so it will probably answer this one.
+// before it, so it will probably answer this one too.
 const calm = 100 * time.Millisecond

@@ -92,7 +92,7 @@ func (k *kept) schedule(s *Session, at *Step) bool {
 	return true
 }
 
-// fired handles a timer that was set for the kept grant. It returns false if the caller must look at renewals.
+// fired takes the timer of s. It returns true if that was set for the kept grant, and false if a renewal may be due.
 func (k *kept) fired(s *Session, at *Step) bool {
 	if k == nil || k.of != s {
 		return false

@@ -25,7 +25,7 @@ type Session struct {
 	waking   bool  // it holds again after a wait on a condition, and its call has not returned yet
 	left     uint8 // tokens left of its block, for holds to which the lock is passed on within the process
 	fails    uint8 // renewals that failed since the last that worked
-	Used     int32 // holds that were returned to calls and count: the name rests only if there is one
+	Used     int32 // holds that calls have had, less those of skipRest: the name rests only if it is above zero
 	longest  int32 // longest lease that a statement has asked for, in ms: Redis may keep it that long
 
 	trust   clock.Instant // until when nobody else can hold
@@ -57,8 +57,8 @@ func (s *Session) Live() int { return s.holds.len() }
 // ToConfirm reports whether Redis must be told before a hold may be made, for one of these reasons:
 //   - A fixed lease must be whole, but a grant by message, or a repeated answer, gives only the rest of a lease.
 //   - Too few replicas have acknowledged the grant, because a message or a heartbeat brought it.
-//   - After a wait on a condition, a hold has another TTL than the new grant, or a fixed lease. What is left of the
-//     grant may be too little for such a hold.
+//   - After a wait on a condition, a hold has another TTL than the new grant, or a fixed lease. The grant may be
+//     older than a shorter TTL, and is no whole lease for a longer or a fixed one.
 func (s *Session) ToConfirm() bool {
 	if s.Terms.Fixed && s.handed || s.unproven && !s.Over {
 		return true
@@ -519,7 +519,7 @@ func (s *Session) BeginWait(waker any, at *Step) *Entry {
 	}
 	op := s.op + 1
 	s.op += 2 // Redis records the second number if it refuses, so that a late copy is not carried out
-	e := &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token, Doubtful: waker}}
+	e := &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token, DoubtWaker: waker}}
 	e.sent = append(e.one[:0], stamp{op, at.Now})
 	s.Acquisition.Entry = e
 	for _, h := range s.holds.all() {

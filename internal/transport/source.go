@@ -67,8 +67,8 @@ func dialOptions(opt redis.Options) *redis.Options {
 	return &opt
 }
 
-// optionFor returns the option that go-redis turns into this timeout: it takes 0 for its default, makes -1 a timeout of 0
-// (none), and -2 one of -1 (it sets no deadlines).
+// optionFor returns the option that go-redis turns into this timeout. It takes 0 for its default, turns -1 into 0 (no
+// timeout), and -2 into -1 (it sets no deadlines).
 func optionFor(timeout time.Duration) time.Duration {
 	if timeout <= 0 {
 		return timeout - 1
@@ -158,7 +158,7 @@ func (o *streamSource) tryJoin(timeout time.Duration) (none sharedCall) {
 		return none
 	}
 	age, alone, owes := now.Sub(s.made), s.load.Load() == 0, s.owed.Load() > 0
-	idle := age - time.Duration(s.owesSince.Load())
+	idle := age - time.Duration(s.owesSince.Load()) // since the latest call, if nothing is owed
 	old := func(most, age time.Duration) bool { return most > 0 && age >= most }
 	if old(o.opt.ConnMaxLifetime, age) || alone && !owes && (old(o.opt.ConnMaxIdleTime, idle) || idle >= checkAfter && s.lost()) {
 		s.giveUp()

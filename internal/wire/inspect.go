@@ -43,7 +43,7 @@ func (e *Encoder) Permit(keys key.Keys, inbox, shard string, inFull bool) transp
 	return c
 }
 
-// A PermitReply says what a user lacks. A script that is refused a command halfway leaves what it wrote before.
+// A PermitReply says what is missing. It is asked first: a script refused halfway leaves what it wrote before.
 type PermitReply struct {
 	Refused []string // commands and channels
 	Sharded string   // the error to PUBLISH, if SPUBLISH would work; else ""

@@ -54,7 +54,7 @@ var rwlockRules = []Rule{
 	},
 	{
 		"the handle decides who has a hold", ". Hold.downgradeHere",
-		"return errHoldEnded", "return nil",
+		"return errHoldTaken", "return nil",
 		[]string{"TestEveryCallOnAHandleTakesAHoldOfItsOwn"},
 	},
 	{
