@@ -51,7 +51,7 @@ type Client struct {
 	sessions map[*session]struct{}
 	owners   map[ownerKey]*owner
 	waiters  map[string]*channelWaiters
-	ends     int  // ends of holds that are in progress
+	ends     int  // ends of holds and of calls that are in progress
 	closing  bool // Close has begun
 }
 
@@ -378,15 +378,24 @@ func (c *Client) session(w *waiting) (*session, error) {
 func (c *Client) leave(s *session) {
 	c.mu.Lock()
 	s.calls--
-	c.tracker.Ended()
+	c.ends++ // until undo has begun: a Shutdown must not close before it
 	undo := s.calls == 0 && len(s.holds) == 0 && !s.gone && (s.doubt || s.queued)
 	if s.calls == 0 && len(s.holds) == 0 {
 		s.end()
 	}
 	c.mu.Unlock()
+	defer c.ended()
 	if undo {
 		s.undo()
 	}
+}
+
+// ended records that the end of a hold or of a call has been dealt with.
+func (c *Client) ended() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ends--
+	c.tracker.Ended()
 }
 
 // runDue runs on the watchdog's goroutine. It finds losses, and sends the renewals that are due.

@@ -223,12 +223,7 @@ func (h *Hold) end() error {
 	h.lock.drop(h)
 	c.ends++ // a Shutdown waits for it
 	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		c.ends--
-		c.tracker.Ended()
-		c.mu.Unlock()
-	}()
+	defer c.ended()
 	run(todo)
 	if was != nil { // what is left in Redis is ended in the background
 		if !told {

@@ -310,6 +310,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 		return said, errors.New("redis has answered after the lease had ended")
 	}
 	if w.lock.c.closing {
+		s.doubt = true // so that the grant is undone, while Close still waits
 		return said, relock.ErrClosed
 	}
 	if count > 1 && len(s.holds) > 0 {

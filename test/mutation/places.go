@@ -214,6 +214,11 @@ var placeRules = []Rule{
 		"if w.lock.c.closing {", "if false {",
 		[]string{"TestACallOfRedissonInFlightAtCloseGetsNoHold"},
 	},
+	{
+		"redisson: a grant to a call that Close ends is given back", "redisson waiting.answered",
+		"if w.lock.c.closing { s.doubt = true;", "if w.lock.c.closing {",
+		[]string{"TestAGrantToACallThatCloseEndsIsGivenBack"},
+	},
 	// Tokens.
 	{
 		"the usual hand-off is in the counter", "lua/release.lua",

@@ -115,7 +115,7 @@ var redissonRules = []Rule{
 	{
 		"redisson: Close leaves queues first", "redisson Client.Close",
 		"c.tracker.Await(grace, true)", "_ = grace",
-		[]string{"TestCloseLeavesTheQueueOfASharedLock"},
+		[]string{"TestTheEndOfAClientLeavesTheQueueOfASharedLock"},
 	},
 	{
 		"redisson: a writer that Shutdown waits for may read", "redisson Client.session",
