@@ -7,11 +7,7 @@
 //	func TestReportIsWrittenOnce(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
 //			srv := relocktest.New(t)
-//			release := srv.Hold("report")
-//			go func() {
-//				time.Sleep(time.Hour)
-//				release()
-//			}()
+//			time.AfterFunc(time.Hour, srv.Hold("report"))
 //			if err := writeReport(t.Context(), srv.Client()); err != nil {
 //				t.Error(err)
 //			}

@@ -33,11 +33,7 @@ func writeReport(ctx context.Context, client *relock.Client) error {
 func TestReportIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := relocktest.New(t)
-		release := srv.Hold("report")
-		go func() {
-			time.Sleep(time.Hour)
-			release()
-		}()
+		time.AfterFunc(time.Hour, srv.Hold("report"))
 		if err := writeReport(t.Context(), srv.Client()); err != nil {
 			t.Error(err)
 		}
@@ -60,7 +56,7 @@ func TestReportEndsWithItsLock(t *testing.T) {
 		srv := relocktest.New(t)
 		client, done := srv.Client(), make(chan error, 1)
 		go func() { done <- writeReport(t.Context(), client) }()
-		time.Sleep(30 * time.Second) // it is at work
+		synctest.Wait() // until it is at work
 		srv.Lose("report")
 		if err := <-done; !errors.Is(err, relock.ErrLost) {
 			t.Errorf("%v, want that the lock was lost", err)
