@@ -83,7 +83,7 @@ func TestEveryStatementLeftOverKeepsNewcomersBehind(t *testing.T) {
 	w := parleyWith(t)
 	crowd := wireState{name: "a crowd died", kind: "plain", passed: true, said: []say{{script: "acquire", who: "a"}}}
 	for i := range 300 {
-		crowd.said = append(crowd.said, say{script: "acquire", who: fmt.Sprintf("x%03d", i), ttl: gone})
+		crowd.said = append(crowd.said, say{script: "acquire", who: fmt.Sprintf("x%03d", i), ttl: 200 * time.Millisecond})
 	}
 	crowd.said = append(crowd.said, say{script: "acquire", who: "c"})
 	w.reach(crowd, inTurns)

@@ -10,7 +10,7 @@ import (
 type wireState struct {
 	name, kind string
 	said       []say
-	passed     bool // the leases of a millisecond have ended
+	passed     bool // the leases of those who died have ended
 }
 
 // gone is the lease of somebody who died.
@@ -122,6 +122,14 @@ var ofAnybody = []say{
 	{script: "release", oneKey: true},
 	{script: "force"},
 	{script: "force", stale: true},
+}
+
+// gone is the lease of those who died in it.
+func (state wireState) gone() (lease time.Duration) {
+	for _, s := range state.said {
+		lease = max(lease, s.ttl)
+	}
+	return lease
 }
 
 func (state wireState) shared() bool { return strings.HasSuffix(state.kind, "rw") }

@@ -80,19 +80,13 @@ var (
 func (w *parley) reach(state wireState, lease func(step int) time.Duration) {
 	w.t.Helper()
 	w.kind, w.keys = state.kind, wireFirst
-	w.must(w.root.Del(w.ctx, w.keys.Hash, w.keys.Queue).Err())
-	p := w.root.Pipeline() // short leases do not end on the way
-	for i, s := range state.said {
-		if s.ttl == 0 {
-			s.ttl = lease(i)
-		}
-		w.say(p, s)
+	tries := 0
+	for ; tries < 100 && !w.tryToReach(state, lease); tries++ {
 	}
-	p.Publish(w.ctx, key.Inbox("relock", wireClient("a")), "told")
-	_, err := p.Exec(w.ctx)
-	w.must(err)
-	w.told()
-	for until := w.now() + gone.Milliseconds() + 2; state.passed && w.now() < until; {
+	if tries == 100 {
+		w.t.Fatalf("%s: the server took longer than the lease of %v each time", state.name, state.gone())
+	}
+	for until := w.now() + state.gone().Milliseconds() + 2; state.passed && w.now() < until; {
 	}
 	w.low = map[string]int64{}
 	info, err := w.root.EvalSha(w.ctx, w.shas["info"], []string{w.keys.Hash, w.keys.Queue}, 0, 250).Slice()
@@ -101,6 +95,27 @@ func (w *parley) reach(state wireState, lease func(step int) time.Duration) {
 		w.low[info[i].(string)] = info[i+3].(int64)
 	}
 	w.keys = wireTried
+}
+
+// tryToReach reports whether no short lease has ended on the way, on a server that was
+// busy with something else: who asks after that finds another state.
+func (w *parley) tryToReach(state wireState, lease func(step int) time.Duration) bool {
+	w.t.Helper()
+	w.must(w.root.Del(w.ctx, w.keys.Hash, w.keys.Queue).Err())
+	p := w.root.Pipeline()
+	began := p.Time(w.ctx)
+	for i, s := range state.said {
+		if s.ttl == 0 {
+			s.ttl = lease(i)
+		}
+		w.say(p, s)
+	}
+	ended := p.Time(w.ctx)
+	p.Publish(w.ctx, key.Inbox("relock", wireClient("a")), "told")
+	_, err := p.Exec(w.ctx)
+	w.must(err)
+	w.told()
+	return !state.passed || ended.Val().Sub(began.Val()) < state.gone()-time.Millisecond
 }
 
 // now is the server's time.
