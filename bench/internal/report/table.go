@@ -110,7 +110,7 @@ func cell(s stat.Spread) string {
 	return fmt.Sprintf("%s (%s–%s)", number(s.Median), number(s.Min), number(s.Max))
 }
 
-// number writes three significant digits, and large numbers in thousands.
+// number writes three significant digits, and large numbers in thousands. What is small is not written as 0.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v):
@@ -125,7 +125,11 @@ func number(v float64) string {
 		return fmt.Sprintf("%.0f", v)
 	case a >= 9.95:
 		return fmt.Sprintf("%.1f", v)
-	default:
+	case a >= 0.005 || v == 0:
 		return fmt.Sprintf("%.2f", v)
+	case a >= 0.0005:
+		return fmt.Sprintf("%.3f", v)
+	default:
+		return "< 0.001"
 	}
 }

@@ -125,7 +125,8 @@ func (l *list) alone() {
 	l.add("uncontended pair: server's own time, µs", "stated", nil, of("pair", "1", plain, "server us/pair"), both...)
 	l.add("uncontended pair of a semaphore: p50 / that of a lock", "≤ 1.3", atMost(1.3), ratio(of("pair", "1", semaphore, "p50 us"), of("pair", "1", plain, "p50 us")), both...)
 	l.add("pair with Sticky(): p50, µs", "≤ 1.0", atMost(1), of("pair", "1", sticky, "p50 us"), both...)
-	l.add("pair with Sticky(): commands", "0", func(v float64) bool { return v < 0.001 }, of("pair", "1", sticky, "commands/pair"), both...)
+	// Who takes the lock a million times a second is ahead of the clock by which tokens are given, and asks for more.
+	l.add("pair with Sticky(): commands", "≤ 0.01", atMost(0.01), of("pair", "1", sticky, "commands/pair"), both...)
 	l.turns()
 	crowd := func(n, want string, met func(float64) bool) {
 		l.add("uncontended pairs/s at "+n+" / best rival", want, met,
