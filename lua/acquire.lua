@@ -77,7 +77,7 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
     end
     redis.call('HSET', KEYS[1], 'w:' .. nonce, write_waiter(deadline, text(ends), place, ARGV[6] .. ARGV[7], ARGV[4]), 'crowd', text(queued + 1))
     if queued == 0 then
-      tell_wanted(holding, holder)
+      tell(holding, 'wanted ' .. holder)
     end
     return { now, 0, 2, place, ends - now, queued == 0 and 1 or 0, holding == client and holder or '' }
   end

@@ -14,13 +14,9 @@ end
 -- Sends a message to a client. If that is refused, the script goes on: the client finds out with its next heartbeat or
 -- renewal, or by the end of a lease.
 local function tell(client, message)
+  if client == '-' then
+    return -- a ticket has no inbox
+  end
   local name, sharded = channel(client)
   return sharded and redis.pcall('SPUBLISH', name, message) or redis.pcall('PUBLISH', name, message)
-end
-
--- Tells a session that somebody waits for it to end. A ticket, whose client is '-', has no inbox.
-local function tell_wanted(client, nonce)
-  if client ~= '-' then
-    tell(client, 'wanted ' .. nonce)
-  end
 end

@@ -130,7 +130,7 @@ local function tell_holders(waiter)
   budget = budget - #sessions
   for _, s in ipairs(sessions) do
     if wanting(s.owner) == 1 and not granted[s.nonce] and string.sub(waiter.owner, 1, #s.owner + 2) ~= s.owner .. '~.' then
-      tell_wanted(s.client, s.nonce)
+      tell(s.client, 'wanted ' .. s.nonce)
     end
   end
 end

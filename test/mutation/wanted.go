@@ -4,7 +4,7 @@ package mutation
 var wantedRules = []Rule{
 	{
 		"the first waiter has the holder told", "lua/acquire.lua",
-		"      tell_wanted(holding, holder)\n", "",
+		"      tell(holding, 'wanted ' .. holder)\n", "",
 		[]string{"TestHolderIsWantedAsSoonAsAnotherOwnerWaits", "TestHolderIsWantedWithinARoundTrip"},
 	},
 	{
@@ -14,8 +14,13 @@ var wantedRules = []Rule{
 	},
 	{
 		"only the first waiter has the holder told", "lua/acquire.lua",
-		"    if queued == 0 then\n      tell_wanted", "    if true then\n      tell_wanted",
+		"    if queued == 0 then\n      tell(", "    if true then\n      tell(",
 		[]string{"TestSixtyFourWaitersMakeOneMessage"},
+	},
+	{
+		"a ticket is told nothing", "lua/shared_inbox.lua",
+		"if client == '-' then", "if false then",
+		[]string{"TestNobodyTellsATicket"},
 	},
 	{
 		"a branch does not want its ancestor", "lua/shared_queue.lua",

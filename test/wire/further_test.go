@@ -285,6 +285,38 @@ func TestWhoWaitsIsToldOfAShorterHoldAfterAResume(t *testing.T) {
 	}
 }
 
+// Fails when a script sends a ticket a message. No client has its inbox, which is not in the slot of the keys.
+func TestNobodyTellsATicket(t *testing.T) {
+	w := parleyWith(t)
+	inbox := w.root.Subscribe(w.ctx, key.Inbox("relock", "-"))
+	t.Cleanup(func() { _ = inbox.Close() })
+	_, err := inbox.Receive(w.ctx)
+	w.must(err)
+	for _, f := range furtherStatements() {
+		if f.script != "detach" {
+			continue
+		}
+		d := f.do(w, nil)
+		w.must(d.answer.Err())
+		_, acquire := w.phrase(say{script: "acquire", who: "d", ttl: wireLong, op: 1})
+		_, force := w.phrase(say{script: "force", who: "a"})
+		keys := []string{w.keys.Hash, w.keys.Queue}
+		w.must(w.root.EvalSha(w.ctx, w.shas["acquire"], keys, acquire...).Err())
+		if forced, err := w.root.EvalSha(w.ctx, w.shas["force"], keys, force...).Slice(); err != nil || forced[0] != int64(1) {
+			d.errorf(t, "the ticket's grant is not forced to end: %v, %v", forced, err)
+		}
+		w.must(w.root.Publish(w.ctx, key.Inbox("relock", "-"), "told").Err())
+		for {
+			m, err := inbox.ReceiveMessage(w.ctx)
+			w.must(err)
+			if m.Payload == "told" {
+				break
+			}
+			d.errorf(t, "the ticket is told %q", m.Payload)
+		}
+	}
+}
+
 // Fails when a session whose lease has ended is found by a statement, and signals or holds on.
 func TestNoStatementFindsALeaseThatHasEnded(t *testing.T) {
 	w := parleyWith(t)
