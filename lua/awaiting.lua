@@ -5,14 +5,8 @@
 -- ARGV[3] size most entries of a page; dead waiters can make it shorter, or empty
 -- RETURNS now in ms, where the next page begins ('': this is the last), and three values for each live waiter: owner,
 --   server ms since which it waits, client
-local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind', 'c:' .. ARGV[1])
-local clock = redis.call('TIME')
--- uses: clock record
-local refused = fields.err and fields or other_layout(fields)
-if refused then
-  return refused
-end
-local ends = fields[5]
+-- uses: read clock record state
+local ends = redis.call('HGET', KEYS[1], 'c:' .. ARGV[1])
 local from, after, floor = string.match(ARGV[2], '^(%S+) (%d+) (%d+)$')
 local place, _, _, condition = link_parts(from and redis.call('HGET', KEYS[1], 'i:' .. from) or '')
 local _, since = waiter_parts(from and redis.call('HGET', KEYS[1], 'w:' .. from) or '')

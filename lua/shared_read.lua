@@ -1,3 +1,3 @@
--- What most scripts read first. Scripts with a short way for the usual case, and awaiting, do without this part.
+-- What most scripts read first. Scripts with a short way for the usual case do without this part.
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 local clock = redis.call('TIME')

@@ -49,13 +49,6 @@
 local layout = '.1'
 local fair = 'fair' .. layout
 
--- Returns an error reply if the lock is in use in another layout, whose records mean something else; otherwise nil.
-local function other_layout(fields)
-  if fields[4] and (fields[1] or fields[2]) and string.sub(fields[4], -#layout) ~= layout then
-    return { err = 'LAYOUT ' .. fields[4] }
-  end
-end
-
 local function identity_parts(identity)
   local nonce, client, weight, permits, owner = string.match(identity, '^(%S+) (%S+) (%d*)/?(%d*) ?o:(.*)$')
   return nonce, client, owner, weight, permits

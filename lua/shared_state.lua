@@ -11,9 +11,11 @@ end
 
 -- Ends the script with an error reply if KEYS[1] is not a hash, or that of a lock in use in another layout. This comes
 -- before the first write: Redis does not undo what a script wrote before a command that fails.
-local refused = fields.err and fields or other_layout(fields)
-if refused then
-  return refused
+if fields.err then
+  return fields
+end
+if fields[4] and (fields[1] or fields[2]) and string.sub(fields[4], -#layout) ~= layout then
+  return { err = 'LAYOUT ' .. fields[4] }
 end
 local state = {
   crowd = fields[2], token = tonumber(fields[3] or 0), kind = fields[4], queued = tonumber(string.match(fields[2] or '0', '^%d+')),

@@ -5,11 +5,7 @@
 -- ARGV[2] size most entries of a page
 -- RETURNS now in microseconds, the last place of this page (0: it is the last page),
 --   and four values for each live waiter: owner, mode, place, client
--- uses: read clock record
-local refused = fields.err and fields or other_layout(fields)
-if refused then
-  return refused
-end
+-- uses: read clock record state
 local size = tonumber(ARGV[2])
 local page = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, size)
 local reply = { micros, #page == 2 * size and tonumber(page[#page]) or 0 }

@@ -4,34 +4,19 @@ package mutation
 // look for: what keys live for, what comes first in a script, and which records agree.
 var wireRules = []Rule{
 	{
-		"a lock in another layout is refused", "lua/shared_record.lua",
+		"a lock in another layout is refused", "lua/shared_state.lua",
 		"string.sub(fields[4], -#layout) ~= layout", "false",
 		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall", "TestWhoHeldOrWaitedBeforeAnotherLayoutChangesNothing"},
 	},
 	{
-		"a lock that is waited for in another layout is refused", "lua/shared_record.lua",
+		"a lock that is waited for in another layout is refused", "lua/shared_state.lua",
 		"(fields[1] or fields[2])", "fields[1]",
 		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall"},
 	},
 	{
-		"a name that is free in another layout is taken", "lua/shared_record.lua",
+		"a name that is free in another layout is taken", "lua/shared_state.lua",
 		"(fields[1] or fields[2])", "true",
 		[]string{"TestANameThatIsFreeInAnotherLayoutIsTaken", "TestBuildsOfTwoLayoutsNeverHoldOneNameTogether"},
-	},
-	{
-		"no script but a reader's works on a lock in another layout", "lua/shared_state.lua",
-		"fields.err and fields or other_layout(fields)", "fields.err and fields",
-		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall", "TestWhoHeldOrWaitedBeforeAnotherLayoutChangesNothing"},
-	},
-	{
-		"waiters are not read in another layout", "lua/waiters.lua",
-		"fields.err and fields or other_layout(fields)", "fields.err and fields",
-		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall"},
-	},
-	{
-		"waiters on a condition are not read in another layout", "lua/awaiting.lua",
-		"fields.err and fields or other_layout(fields)", "fields.err and fields",
-		[]string{"TestANameInUseInAnotherLayoutIsRefusedByEveryCall"},
 	},
 	{
 		"the layout is part of the stored kind", "internal/wire kindArgs",
