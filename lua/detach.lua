@@ -9,7 +9,7 @@
 -- ARGV[6] until server ms up to which a copy of the session's request may arrive and must be refused; 0: there is none
 -- ARGV[7] keep ms that the hash outlives the last deadline
 -- ARGV[8] prefix of inboxes, which a client's ID completes
--- RETURNS now, 1 (the ticket has the grant) or 0 (not held), and more (1: ask again, the queue was too long for a call)
+-- RETURNS 1 (the ticket has the grant) or 0 (not held), and more (1: ask again, the queue was too long for one call)
 -- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[8]
 local stated, token, ttl = read_identity(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[5])
@@ -31,9 +31,9 @@ elseif session then
   change(session, session.op + 1, 1 - reads, reads, 0)
   move(session, ARGV[2] .. ' - ' .. string.match(session.identity, '^%S+ %S+ (.*)$'), 0, now + ttl)
 elseif not find_live(ARGV[2], '-', '') then
-  return { now, 0, 0 }
+  return { 0, 0 }
 end
 if until_ms > now then
   keep_ended(stated.nonce, until_ms)
 end
-return { now, has and 1 or 0, finish(unsettled()) }
+return { has and 1 or 0, finish(unsettled()) }

@@ -7,8 +7,8 @@
 -- ARGV[3] after where the previous call stopped, or 0
 -- ARGV[4] keep ms that the hash outlives the last holder
 -- ARGV[5] prefix of inboxes, which a client's ID completes
--- RETURNS removed (1 or 0), now, more (1: ask again, the grant or the queue was too long
---   for one call), after (where this call stopped; 0: all sessions of the grant are gone)
+-- RETURNS removed (1 or 0), more (1: ask again, the grant or the queue was too long for one call), after (where this
+--   call stopped; 0: all sessions of the grant are gone)
 -- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[5]
 local owner, token, from, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
@@ -77,4 +77,4 @@ if state.several and (removed == 1 or from ~= '0') then
   more = after ~= 0 and 1 or 0
 end
 more = math.max(finish(unsettled(), 0), more)
-return { removed, now, more, after }
+return { removed, more, after }

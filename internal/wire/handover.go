@@ -25,7 +25,6 @@ func (e *Encoder) Detach(keys key.Keys, s Session, ticket string, token int64, r
 // too long to be settled.
 func DecodeDetach(raw []any) (has, more bool, err error) {
 	cur := scriptDetach.Read(raw)
-	serverTime(cur)
 	has, more = yes(cur, "has"), yes(cur, "more")
 	return has, more, cur.End()
 }

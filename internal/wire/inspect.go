@@ -162,7 +162,6 @@ func (e *Encoder) Force(keys key.Keys, owner string, token, after int64) transpo
 func DecodeForce(raw []any) (removed, more bool, after int64, err error) {
 	cur := scriptForce.Read(raw)
 	removed = cur.Int("removed") == 1
-	cur.Int("now")
 	more = cur.Int("more") == 1
 	after = cur.Int("after")
 	return removed, more, after, cur.End()

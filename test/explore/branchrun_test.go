@@ -94,7 +94,7 @@ func TestATicketOfABranchGoesThoughAStatementFindsItsAncestorDead(t *testing.T) 
 			r := newBranchRun(t, "plain")
 			r.wants(0, flowOwner, "w", modelTTL, 1)
 			r.wants(1, firstChild, "w", modelTTL, 1)
-			if reply := r.eval("detach", 2, r.identity(1, firstChild), "its-ticket", r.micros, 0, 3_600_000, 0, 600_000, modelPrefix); reply[1] != int64(1) {
+			if reply := r.eval("detach", 2, r.identity(1, firstChild), "its-ticket", r.micros, 0, 3_600_000, 0, 600_000, modelPrefix); reply[0] != int64(1) {
 				t.Fatalf("detach is answered %v", reply)
 			}
 			r.pass(1001 * modelTTL)

@@ -39,21 +39,21 @@ func (m *modelLock) detach(client, nonce, owner, ticket string, token, reads, tt
 		s.writes, s.reads = 1-reads, reads
 		m.move(of, g, i, storedSession{client: "-", nonce: ticket, expiry: m.now + ttl})
 	} else if _, _, there := m.live("-", ticket, ""); there < 0 {
-		return []any{m.now, int64(0), int64(0)}
+		return []any{int64(0), int64(0)}
 	}
 	if until = min(until, m.now+60000); until > m.now {
 		m.keep(nonce, until)
 	}
-	return m.handedOver(has, int64(0))
+	m.handedOver()
+	return []any{has, int64(0)}
 }
 
 // handedOver ends a script that has moved a session.
-func (m *modelLock) handedOver(reply ...any) []any {
+func (m *modelLock) handedOver() {
 	if m.unsettled() {
 		m.settle()
 	}
 	m.end()
-	return append([]any{m.now}, reply...)
 }
 
 func (m *modelLock) resume(ticket, client string, r modelRequest, notAfter int64) []any {
@@ -77,8 +77,8 @@ func (m *modelLock) resume(ticket, client string, r modelRequest, notAfter int64
 	m.purge()
 	of, g, i := m.live("-", ticket, "")
 	m.move(of, g, i, storedSession{client: client, nonce: r.nonce, op: r.op, expiry: m.now + r.ttl})
-	reply := m.handedOver(int64(0), int64(1), g.low, g.high, r.ttl)
-	return append(reply, m.wanted(r.owner))
+	m.handedOver()
+	return []any{m.now, int64(0), int64(1), g.low, g.high, r.ttl, m.wanted(r.owner)}
 }
 
 // ticketOf is the ticket of an actor.
@@ -99,7 +99,7 @@ func (r *modelRun) sayDetach(a speaker, n draws) (said string, got, modelled []a
 	}
 	args := []any{a.identity(a.client, a.owner), ticketOf(a.number), token, reads, ttl, until, 600_000, modelPrefix}
 	got = r.eval("detach", 2, args...)
-	if len(got) > 1 && got[1] == int64(1) {
+	if got[0] == int64(1) {
 		r.known[ticketOf(a.number)] = a.modelRequest
 	}
 	return fmt.Sprint("detach ", args), got, r.model.detach(a.client, a.nonce, a.owner, ticketOf(a.number), token, reads, ttl, until)

@@ -179,5 +179,5 @@ func (m *modelLock) force(owner string, token int64) []any {
 		m.settle()
 	}
 	m.end()
-	return []any{removed, m.now, int64(0), int64(0)}
+	return []any{removed, int64(0), int64(0)}
 }
