@@ -33,52 +33,35 @@ const usesHeader = "-- uses:"
 // shared_b.lua, in that order. So a script can answer its usual case before it defines what the other cases need.
 // Scripts are embedded in the program, so MustLoad panics if a file is missing.
 //
-// MustLoad drops lines that are comments. It keeps a comment after code on the same line. It ignores "uses" lines of
-// shared parts. It does not understand long brackets, and a test makes sure that no script has them.
+// MustLoad drops lines that are comments. It keeps a comment after code on the same line. It does not understand long
+// brackets, and a test makes sure that no script has them, and that no shared part uses others.
 func MustLoad(fsys fs.FS, name string) *Script {
-	code, uses := read(fsys, name)
-	var source strings.Builder
-	sent := 0
-	for _, part := range uses {
-		shared, _ := read(fsys, sharedPrefix+part.name)
-		source.WriteString(code[sent:part.at])
-		source.WriteString(shared)
-		sent = part.at
-	}
-	source.WriteString(code[sent:])
-	sum := sha1.Sum([]byte(source.String()))
-	sha := hex.EncodeToString(sum[:])
-	return &Script{Name: name, Source: source.String(), SHA: sha}
+	var code strings.Builder
+	read(&code, fsys, name)
+	sum := sha1.Sum([]byte(code.String()))
+	return &Script{Name: name, Source: code.String(), SHA: hex.EncodeToString(sum[:])}
 }
 
-// A part is a shared part and its position in the code of the script.
-type part struct {
-	name string
-	at   int
-}
-
-// read returns the code of one file, each line ended by a newline, and the parts that it names.
-func read(fsys fs.FS, name string) (code string, uses []part) {
+// read appends the code of one file to code, with the parts that it names. Each line ends with a newline.
+func read(code *strings.Builder, fsys fs.FS, name string) {
 	text, err := fs.ReadFile(fsys, name+".lua")
 	if err != nil {
 		panic("relock: bug: script " + name + ": " + err.Error())
 	}
-	var out strings.Builder
 	for line := range strings.SplitSeq(string(text), "\n") {
 		// This also drops the CR of a checkout with CRLF line ends, which would change the SHA of the same script.
 		line = strings.TrimRight(line, " \t\r")
 		bare := strings.TrimLeft(line, " \t")
-		if names, is := strings.CutPrefix(bare, usesHeader); is {
-			for name := range strings.FieldsSeq(names) {
-				uses = append(uses, part{name, out.Len()})
+		if parts, is := strings.CutPrefix(bare, usesHeader); is {
+			for part := range strings.FieldsSeq(parts) {
+				read(code, fsys, sharedPrefix+part)
 			}
 		}
 		if bare != "" && !strings.HasPrefix(bare, "--") {
-			out.WriteString(line)
-			out.WriteByte('\n')
+			code.WriteString(line)
+			code.WriteByte('\n')
 		}
 	}
-	return out.String(), uses
 }
 
 // Cursor reads the reply of a script field by field. The first field that is missing or of the wrong type stops it:
