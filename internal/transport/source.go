@@ -175,7 +175,9 @@ func (o *streamSource) tryJoin(timeout time.Duration) (none sharedCall) {
 	case !owes:
 		s.owesSince.Store(int64(age))
 	}
-	if !s.begin() {
+	// Count the call before looking at retired: otherwise the last call could end in between, and close the stream.
+	if s.load.Add(1); s.retired.Load() {
+		s.end()
 		return none
 	}
 	if o.readTimeout > 0 {

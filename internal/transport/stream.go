@@ -164,9 +164,16 @@ func (s *stream) roundTrip(ctx context.Context, f *flight) {
 	}
 	s.out = appendCommand(s.out[:0], f.cmd)
 	_, err := s.conn.Write(s.out)
-	if s.written(err) {
+	s.mu.Lock()
+	if s.interrupted { // writing stays set, so nobody writes any more, and leave retires the stream
+		s.alone = nil
+		s.mu.Unlock()
 		return
 	}
+	if s.writing = err != nil; !s.writing && len(s.queue) > 0 {
+		wake(s.toWrite)
+	}
+	s.mu.Unlock()
 	if err == nil {
 		_, err = s.in.in.Peek(1) // loses nothing if it is interrupted
 		if err != nil && timedOut(err) && s.leaveReply() {
@@ -183,21 +190,6 @@ func (s *stream) roundTrip(ctx context.Context, f *flight) {
 	if err != nil {
 		s.fail(err)
 	}
-}
-
-// written ends the writing of the caller that is alone. If err is nil, the writer may go on. written returns true if
-// the caller was interrupted. Then writing stays set, so nobody writes any more, and leave retires the stream.
-func (s *stream) written(err error) (interrupted bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.interrupted {
-		s.alone = nil
-		return true
-	}
-	if s.writing = err != nil; !s.writing && len(s.queue) > 0 {
-		wake(s.toWrite)
-	}
-	return false
 }
 
 // leaveReply leaves the reply to the reader, and returns true, if the caller that is alone was interrupted.
@@ -297,7 +289,7 @@ func (s *stream) takeQueue(out []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writing {
-		return out // written wakes the writer afterwards
+		return out // roundTrip wakes the writer afterwards
 	}
 	at := len(s.flying)
 	s.flying = s.group.arrange(s.flying, s.queue)
@@ -420,18 +412,7 @@ func (s *stream) alarmFired() {
 	s.armAlarm(next)
 }
 
-// begin counts a call on the stream, so that nobody closes it. It returns false if the stream is retired. It counts
-// before it looks at retired: otherwise the last call could end in between, and close the stream.
-func (s *stream) begin() bool {
-	s.load.Add(1)
-	if s.retired.Load() {
-		s.end()
-		return false
-	}
-	return true
-}
-
-// end must be called once for each begin. The last end closes a retired stream.
+// end must be called once for each call that tryJoin has counted. The last end closes a retired stream.
 func (s *stream) end() {
 	if s.load.Add(-1) == 0 && s.retired.Load() {
 		s.close()
@@ -454,9 +435,9 @@ func (s *stream) lost() bool {
 
 // giveUp retires the stream, and closes it if no call uses it. Calls under way go on.
 func (s *stream) giveUp() {
-	if s.begin() {
-		s.retire()
-		s.end()
+	s.retire()
+	if s.load.Load() == 0 { // a call that ends after this finds the stream retired, and closes it
+		s.close()
 	}
 }
 

@@ -20,7 +20,7 @@ func onPipe(t *testing.T) (*stream, net.Conn) {
 	t.Helper()
 	here, there := net.Pipe()
 	s := newStream(&streamSource{rtt: new(atomic.Int64)}, here, 0)
-	s.begin()
+	s.load.Add(1)
 	t.Cleanup(func() {
 		_ = there.Close()
 		s.close()
@@ -38,7 +38,7 @@ type sent struct {
 // sends makes a call on a goroutine of its own.
 func sends(ctx context.Context, s *stream) *sent {
 	c := &sent{ended: make(chan struct{})}
-	s.begin()
+	s.load.Add(1)
 	go func() {
 		defer close(c.ended)
 		defer s.end()
@@ -180,7 +180,7 @@ func TestACallThatGotNoAnswerIsNotSentAgain(t *testing.T) {
 					defer func(c *sent) { _ = there.Close(); <-c.ended }(sends(t.Context(), s))
 				}
 				c := &sharedCall{stream: s, deadline: time.Now().Add(time.Second)}
-				s.begin()
+				s.load.Add(1)
 				go func() { _, _ = c.send(t.Context(), rawCmd{verb: evalsha}) }()
 				synctest.Wait()
 				if taken {
@@ -207,7 +207,7 @@ func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, there := onPipe(t)
-				s.begin()
+				s.load.Add(1)
 				defer s.end()
 				flights := make([]*flight, 3)
 				for i := range flights {
@@ -241,7 +241,7 @@ func TestAServerThatTakesNoWritesStillGivesTheRepliesThatItOwes(t *testing.T) {
 func TestACallThatHasBegunIsNotQueuedOnAConnectionThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := onPipe(t)
-		s.begin()
+		s.load.Add(1)
 		defer s.end()
 		ctx, cancel := context.WithCancel(t.Context())
 		first := sends(ctx, s)
@@ -260,7 +260,7 @@ func TestAnAnswerInTheCauseOfAContextIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, there := onPipe(t)
 		stuck := sends(t.Context(), s)
-		s.begin()
+		s.load.Add(1)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		c := &sharedCall{stream: s, deadline: time.Now().Add(time.Minute)}
 		go func() {
@@ -316,7 +316,7 @@ func TestACallerThatIsAloneLeavesItsReplyToTheReader(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, there := onPipe(t)
 				s.end()
-				s.begin()
+				s.load.Add(1)
 				defer s.end()
 				ctx, until := t.Context(), time.Now().Add(time.Second)
 				if !late {
@@ -360,7 +360,7 @@ func TestWhoComesWhileOneIsAloneIsWrittenAndAnsweredAfterIt(t *testing.T) {
 		s.end()
 		first := sends(t.Context(), s)
 		second := &sent{ended: make(chan struct{})}
-		s.begin()
+		s.load.Add(1)
 		go func() {
 			defer close(second.ended)
 			defer s.end()
@@ -489,7 +489,7 @@ func TestACallWhoseCommandCannotBeWrittenEndsAtOnce(t *testing.T) {
 				defer there.Close()
 				s := newStream(&streamSource{rtt: new(atomic.Int64)}, broken{here}, 0)
 				for range more {
-					s.begin()
+					s.load.Add(1)
 					defer s.end()
 				}
 				c := sends(t.Context(), s)

@@ -290,7 +290,7 @@ var usualRules = []Rule{
 		[]string{"TestWhoComesWhileOneIsStuckGoesElsewhere", "TestACallLeavesAtOnceThoughNothingCanBeWrittenWithTLS"},
 	},
 	{
-		"a stream on which a call was interrupted as it wrote is left", "internal/transport stream.written",
+		"a stream on which a call was interrupted as it wrote is left", "internal/transport stream.roundTrip",
 		"if s.interrupted {", "if false {",
 		[]string{"TestWhoComesWhileOneIsStuckGoesElsewhere"},
 	},
