@@ -397,9 +397,10 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 	c := w.c
 	call, timeout, block := w.pollCall(k, waiters)
 	raw, err := c.transport.Do(ctx, timeout, call)
-	var reply wire.AcquireReply
+	var now int64
+	var answers []room.Answer
 	if err == nil {
-		reply, err = wire.DecodeAcquire(raw, len(waiters), block, waiters[0].Terms.TTL)
+		now, answers, err = wire.DecodeAcquire(raw, len(waiters), block, waiters[0].Terms.TTL)
 	}
 	if err != nil {
 		told := false
@@ -411,19 +412,19 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 		}
 		return
 	}
-	k.noteServerClock(reply.Now)
-	if slices.ContainsFunc(reply.Answers, func(a room.Answer) bool { return a.Code == room.Queued || a.Code == room.Awaits }) {
+	k.noteServerClock(now)
+	if slices.ContainsFunc(answers, func(a room.Answer) bool { return a.Code == room.Queued || a.Code == room.Awaits }) {
 		c.listeners.Expect(k.listener, waiters[0].Sent)
 	}
 	for i, q := range waiters {
 		at := k.begin()
-		wasted := q.BeatAnswered(reply.Answers[i], &at)
+		wasted := q.BeatAnswered(answers[i], &at)
 		k.end(&at)
 		if wasted == manyWasted {
 			c.logWasted(q.Terms.TTL, k)
 		}
 	}
-	if reply.More {
+	if answers[0].More {
 		c.settle(k.keys())
 	}
 }

@@ -27,13 +27,6 @@ type Request struct {
 	Permits room.Permits // of a semaphore
 }
 
-// An AcquireReply has the answers to the requests of one call, in the same order.
-type AcquireReply struct {
-	Now     int64 // server ms
-	More    bool  // the queue was too long for one call: ask again
-	Answers []room.Answer
-}
-
 // An Echo says whether a request that must wait asks for a message to the client's inbox. The message proves that the
 // client hears, and says whether the server that ran the script sees the subscription.
 type Echo int
@@ -72,30 +65,31 @@ func (e *Encoder) Acquire(keys key.Keys, kind string, notAfter int64, echo Echo,
 	return call
 }
 
-// DecodeAcquire reads the answers to a number of requests. block and ttl are what a single request asked for: the short
-// answer for a lock that was free leaves them out.
-func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (AcquireReply, error) {
+// DecodeAcquire reads the answers to a number of requests, in their order. now is server ms. block and ttl are what a
+// single request asked for: the short answer for a lock that was free leaves them out.
+func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (now int64, answers []room.Answer, err error) {
 	if requests == 1 {
 		now, a, err := DecodeAnswer(raw, block, ttl)
 		if err != nil {
-			return AcquireReply{}, err
+			return 0, nil, err
 		}
-		return AcquireReply{Now: now, More: a.More, Answers: []room.Answer{a}}, nil
+		return now, []room.Answer{a}, nil
 	}
 	cur := scriptAcquire.Read(raw)
-	reply := AcquireReply{Now: serverTime(cur), More: yes(cur, "more")}
-	for len(reply.Answers) < requests {
+	now, more := serverTime(cur), yes(cur, "more")
+	for len(answers) < requests {
 		a, ofAll := decodeAnswer(cur)
-		if reply.Answers = append(reply.Answers, a); ofAll {
-			for len(reply.Answers) < requests {
-				reply.Answers = append(reply.Answers, a)
+		a.More = more
+		if answers = append(answers, a); ofAll {
+			for len(answers) < requests {
+				answers = append(answers, a)
 			}
 		}
 	}
 	if err := cur.End(); err != nil {
-		return AcquireReply{}, err
+		return 0, nil, err
 	}
-	return reply, nil
+	return now, answers, nil
 }
 
 // DecodeAnswer is DecodeAcquire for a call with one request. now is server ms.

@@ -30,7 +30,7 @@ func DecodeDetach(raw []any) (has, more bool, err error) {
 }
 
 // Resume takes over the grant that a ticket has. The server refuses the call after notAfter, its own time in ms. The
-// answer is read by DecodeAcquire.
+// answer is read by DecodeAnswer.
 func (e *Encoder) Resume(keys key.Keys, ticket string, r Request, notAfter int64) transport.Call {
 	whole, _ := e.identity(r.Nonce, r.Owner, r.Permits)
 	return call(scriptResume, keys, ticket, whole, r.Op, notAfter*1000, r.TTL.Milliseconds(), e.keep.Milliseconds(), e.inbox)

@@ -92,13 +92,13 @@ func (a *roomAcq) renewed(st *room.Statement, reply []any, ok bool) {
 }
 
 func (m *member) decode(reply []any, block int, ttl time.Duration) room.Answer {
-	got, err := wire.DecodeAcquire(reply, 1, block, ttl)
+	now, a, err := wire.DecodeAnswer(reply, block, ttl)
 	if err != nil {
 		m.hall.violate("a reply cannot be read: %v", err)
 		return room.Answer{Code: room.Late}
 	}
-	m.skew = got.Now - m.hall.now.Milliseconds()
-	return got.Answers[0]
+	m.skew = now - m.hall.now.Milliseconds()
+	return a
 }
 
 // behind are the acquisitions of a run.

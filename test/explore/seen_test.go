@@ -20,11 +20,11 @@ func (w *world) seeReply(f *flight) {
 		return
 	}
 	requests := f.requests()
-	reply, err := wire.DecodeAcquire(raw, len(requests), math.MaxInt32, math.MaxInt64)
+	_, answers, err := wire.DecodeAcquire(raw, len(requests), math.MaxInt32, math.MaxInt64)
 	if err != nil {
 		w.violate("a reply of acquire cannot be read: %v", err)
 	}
-	for i, a := range reply.Answers {
+	for i, a := range answers {
 		if a.Code == 1 && requests[i].place > 0 && !f.orphan {
 			w.census.count("hand-overs by poll")
 		}

@@ -53,8 +53,7 @@ func FuzzReplies(f *testing.F) {
 
 func acquired(t *testing.T, raw []any, n int) {
 	t.Helper()
-	reply, err := wire.DecodeAcquire(raw, n, math.MaxInt32, time.Minute)
-	now, answers := reply.Now, reply.Answers
+	now, answers, err := wire.DecodeAcquire(raw, n, math.MaxInt32, time.Minute)
 	if err != nil {
 		if len(answers) > 0 {
 			t.Error("acquire: an error and answers")
