@@ -173,7 +173,6 @@ func (c *Client) newListeners(rdb redis.UniversalClient) {
 		Linked:  c.linked,
 		Refused: c.transport.Refuses,
 		Reload:  c.transport.Reload,
-		Spread:  transport.Spread,
 		Now:     func() instant { return c.clock.Now() },
 		Set:     func(t *renewal.Task, at instant) { c.watchdog.Set(t, at) },
 		Log:     c.cfg.log,

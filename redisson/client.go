@@ -180,7 +180,6 @@ func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 		Linked:  func(channel string, _ bool) { c.deliver(channel, messageAll) },
 		Refused: c.transport.Refuses,
 		Linger:  linger,
-		Spread:  transport.Spread,
 	})
 }
 

@@ -1,11 +1,13 @@
 // Package ending makes the error of a call whose context has ended: the context's error with its cause. The cause comes
 // from the context's owner. Often it is the error of another call, as with an errgroup. It is only there for people to
-// read: no code may take it for what happened to this call. Pause is a sleep that a context may end.
+// read: no code may take it for what happened to this call. Pause is a sleep that a context may end, and Spread draws
+// the random part of such a sleep.
 package ending
 
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 )
 
@@ -57,6 +59,9 @@ func Pause(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 	}
 	return false
 }
+
+// Spread returns a random duration from 0 up to d. Tests that replay a schedule replace it.
+var Spread = func(d time.Duration) time.Duration { return rand.N(d) }
 
 // In reports whether err contains the end of a context with a cause.
 func In(err error) bool {

@@ -43,8 +43,6 @@ type Config struct {
 	// Failed, if not nil, is called when a link cannot be made, or breaks soon after it was made. It is called for the
 	// first failure of an outage, and then in intervals that double up to an hour.
 	Failed func(err error)
-	// Spread returns a random duration from 0 up to the given one.
-	Spread func(time.Duration) time.Duration
 }
 
 // Inbox is a subscription that outlives its connections. Create one with [New].
@@ -198,12 +196,12 @@ func (b *Inbox) run(ctx context.Context) {
 		if !lasted && !final && told.due(time.Now()) && b.cfg.Failed != nil {
 			b.cfg.Failed(err)
 		}
-		wait := b.jitter(pause)
+		wait := jitter(pause)
 		switch {
 		case final:
 			return
 		case refused:
-			wait = b.jitter(refusePause)
+			wait = jitter(refusePause)
 		case lasted && errors.Is(err, errSuspected):
 			wait = 0 // the caller of Suspect has already waited for an echo
 		default:
@@ -336,7 +334,7 @@ func (b *Inbox) wake() {
 }
 
 // jitter returns a time from half of d to d, so that clients do not all come back to a restarted server at once.
-func (b *Inbox) jitter(d time.Duration) time.Duration { return d/2 + b.cfg.Spread(d/2+1) }
+func jitter(d time.Duration) time.Duration { return d/2 + ending.Spread(d/2+1) }
 
 // Start starts the subscription unless it runs. It does not wait.
 func (b *Inbox) Start() { _, _ = b.startAndWatch() }

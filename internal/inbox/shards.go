@@ -34,8 +34,6 @@ type ShardsConfig struct {
 	Failed  func(channel string, err error)
 	// Linger is how long a channel stays subscribed after its last user has left.
 	Linger time.Duration
-	// Spread is as in [Config].
-	Spread func(time.Duration) time.Duration
 }
 
 // A Node is a redis client of one server. Shards call SSubscribe without a channel, only to get a PubSub. On that they
@@ -135,7 +133,6 @@ func (s *Shards) newBox(channel string) *box {
 				s.cfg.Failed(channel, err)
 			}
 		},
-		Spread: s.cfg.Spread,
 	})
 	b.open = func(context.Context) feed {
 		return &channelFeed{s: s, box: b, channel: channel, wakeup: make(chan struct{}, 1)}

@@ -63,8 +63,7 @@ func newTestListeners(t *testing.T, sharded bool) (ls *Listeners, checks *[]time
 		Set: func(_ *renewal.Task, at clock.Instant) {
 			*checks = append(*checks, system.Now().Until(at))
 		},
-		Spread: func(d time.Duration) time.Duration { return d / 2 },
-		Log:    slog.New(slog.NewTextHandler(log, nil)),
+		Log: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	t.Cleanup(ls.Close)
 	return ls, checks, log

@@ -31,7 +31,6 @@ type Config struct {
 	Refused func(err error) bool
 	// Reload makes the redis client load the Cluster's layout again: a link may have broken because its server is gone.
 	Reload func()
-	Spread func(time.Duration) time.Duration
 
 	Now func() clock.Instant
 	Set func(t *renewal.Task, at clock.Instant) // schedules a Check of t.Of for that instant
@@ -64,7 +63,6 @@ func New(cfg Config) *Listeners {
 		Linked:  func() { ls.relinked(channel, !ls.linked.Swap(true)) },
 		Refused: cfg.Refused,
 		Failed:  func(err error) { ls.failed(channel, err) },
-		Spread:  cfg.Spread,
 	})
 	ls.all = newListener(channel, box)
 	ls.all.Inbox = box
@@ -177,7 +175,6 @@ func (ls *Listeners) newShards() *inbox.Shards {
 		Refused: ls.cfg.Refused,
 		Failed:  ls.failed,
 		Linger:  shardLinger,
-		Spread:  ls.cfg.Spread,
 	})
 }
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/seam"
-	"github.com/relock-go/relock/internal/transport"
 )
 
 // The following functions give internal/seam types.
@@ -86,10 +86,10 @@ func AcquireAround(ctx context.Context, l *relock.Lock, owner string, between fu
 }
 
 // drawn is the clients' own way to draw pauses.
-var drawn = transport.Spread
+var drawn = ending.Spread
 
 // Pauses are drawn from the virtual clock in a bubble, so that a schedule runs the same way again.
-func init() { transport.Spread = spread }
+func init() { ending.Spread = spread }
 
 func spread(d time.Duration) time.Duration {
 	if !redistest.InBubble() || d <= 0 {
@@ -102,6 +102,6 @@ func spread(d time.Duration) time.Duration {
 
 // DrawAtRandom makes pauses random in bubbles too, until restore is called. No client may be in use at either call.
 func DrawAtRandom() (restore func()) {
-	transport.Spread = drawn
-	return func() { transport.Spread = spread }
+	ending.Spread = drawn
+	return func() { ending.Spread = spread }
 }

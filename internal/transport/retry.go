@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
@@ -51,8 +50,5 @@ func Backoff(fails int) time.Duration { return BackoffUpTo(fails, longestPause) 
 // BackoffUpTo is Backoff with a limit: it returns no more than most.
 func BackoffUpTo(fails int, most time.Duration) time.Duration {
 	d := min(10*time.Millisecond<<min(fails-1, 7), longestPause, most)
-	return d/2 + Spread(d/2)
+	return d/2 + ending.Spread(d/2)
 }
-
-// Spread returns a random duration from 0 up to d. Tests that replay a schedule replace it.
-var Spread = func(d time.Duration) time.Duration { return rand.N(d) }

@@ -58,7 +58,7 @@ var imports = map[string][]string{
 	"internal/replay":  {module + "/internal/clock", module + "/internal/ending", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
 	"internal/rig": {
 		module, module + "/lua", goredis, goleak, "testing",
-		module + "/internal/clock", module + "/internal/key", module + "/internal/redistest", module + "/internal/script", module + "/internal/seam", module + "/internal/transport", module + "/internal/virtual", module + "/internal/wire",
+		module + "/internal/clock", module + "/internal/ending", module + "/internal/key", module + "/internal/redistest", module + "/internal/script", module + "/internal/seam", module + "/internal/virtual", module + "/internal/wire",
 	},
 	"internal/room":      {module + "/internal/clock", module + "/internal/ledger", module + "/internal/loss", module + "/internal/trust"},
 	"internal/script":    {},

@@ -146,7 +146,6 @@ func bubble(t *testing.T, f func(*testing.T, *fixture)) {
 			Linked:  func() { x.note("linked") },
 			Refused: refused,
 			Failed:  func(err error) { x.failures.Add(1) },
-			Spread:  transport.Spread,
 		})
 		t.Cleanup(x.Close)
 		f(t, x)

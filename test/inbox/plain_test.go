@@ -8,7 +8,6 @@ import (
 
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/redistest"
-	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/virtual"
 )
 
@@ -26,7 +25,6 @@ func TestPlainChannelsAreSubscribedWhileTheyAreJoined(t *testing.T) {
 			Deliver: func(channel, payload string) { events <- channel + " " + payload },
 			Linked:  func(channel string, _ bool) { events <- channel + " linked" },
 			Linger:  time.Second,
-			Spread:  transport.Spread,
 		})
 		defer s.Close()
 		saw := func(want string) {

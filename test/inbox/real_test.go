@@ -10,7 +10,6 @@ import (
 
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/redistest"
-	"github.com/relock-go/relock/internal/transport"
 )
 
 const patience = 20 * time.Second
@@ -25,7 +24,6 @@ func open(t *testing.T, rdb redis.UniversalClient) (b *inbox.Inbox, events chan 
 		Refused:   refused,
 		Deliver:   func(payload string) { events <- payload },
 		Linked:    func() { events <- "linked" },
-		Spread:    transport.Spread,
 	})
 	t.Cleanup(b.Close)
 	return b, events

@@ -15,7 +15,6 @@ import (
 
 	"github.com/relock-go/relock/internal/inbox"
 	"github.com/relock-go/relock/internal/redistest"
-	"github.com/relock-go/relock/internal/transport"
 )
 
 const linger = 5 * time.Second
@@ -66,7 +65,6 @@ func sharded(t *testing.T, f func(*testing.T, *cluster)) {
 			},
 			Deliver: x.deliver,
 			Refused: refused,
-			Spread:  transport.Spread,
 			Linked: func(channel string, first bool) {
 				x.note(channel, map[bool]string{true: "first", false: "again"}[first])
 			},
