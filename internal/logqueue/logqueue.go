@@ -16,21 +16,18 @@ const size = 1024
 
 // A Queue has the records that their handlers have not been given yet. The zero value is ready for use.
 type Queue struct {
-	mu      sync.Mutex // protects following fields; the handler is called without it
-	items   []item
-	dropped int          // records since the latest item was queued
-	last    slog.Handler // the handler of the latest dropped record
+	mu    sync.Mutex // protects following fields; the handler is called without it
+	items []item
 	// drained is closed when the goroutine that calls handlers finds no record; nil: there is no such goroutine.
 	drained chan struct{}
 }
 
-// An item is a record for a handler, and how many records were dropped before it.
+// An item is a record for a handler, and how many records were dropped after it.
 type item struct {
 	ctx     context.Context
 	to      slog.Handler
 	record  slog.Record
 	dropped int
-	counts  bool // it has only the count, no record
 }
 
 // Handler returns a handler that queues records for next, and never waits for next.
@@ -58,16 +55,14 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return h.queue.Handler(h.next.WithGroup(name))
 }
 
-// add queues an item, unless the queue is full.
+// add queues an item. If the queue is full, add only counts the record, at the place where it is missing.
 func (q *Queue) add(it item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.items) >= size {
-		q.dropped++
-		q.last = it.to
+	if n := len(q.items); n >= size {
+		q.items[n-1].dropped++
 		return
 	}
-	it.dropped, q.dropped = q.dropped, 0
 	q.items = append(q.items, it)
 	if q.drained == nil {
 		q.drained = make(chan struct{})
@@ -89,33 +84,28 @@ func (q *Queue) drain() {
 			over = true
 			return
 		}
+		if it.to.Enabled(it.ctx, it.record.Level) {
+			_ = it.to.Handle(it.ctx, it.record) // slog's own loggers ignore the error too
+		}
 		if it.dropped > 0 {
 			slog.New(it.to).Warn("log records dropped: the handler takes too long", slog.Int("records", it.dropped))
-		}
-		if !it.counts && it.to.Enabled(it.ctx, it.record.Level) {
-			_ = it.to.Handle(it.ctx, it.record) // slog's own loggers ignore the error too
 		}
 	}
 }
 
-// next takes the first item. After the last record there may be an item with only the count of dropped records.
+// next takes the first item. ok is false if there is none: then the goroutine must end.
 func (q *Queue) next() (it item, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case len(q.items) > 0:
-		it = q.items[0]
-		q.items[0] = item{}
-		q.items = q.items[1:]
-	case q.dropped > 0:
-		it = item{ctx: context.Background(), to: q.last, dropped: q.dropped, counts: true}
-		q.dropped, q.last = 0, nil
-	default:
+	if len(q.items) == 0 {
 		q.items = nil
 		close(q.drained)
 		q.drained = nil
 		return item{}, false
 	}
+	it = q.items[0]
+	q.items[0] = item{}
+	q.items = q.items[1:]
 	return it, true
 }
 
@@ -136,6 +126,6 @@ func (q *Queue) Close(limit time.Duration) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		clear(q.items)
-		q.items, q.dropped, q.last = nil, 0, nil
+		q.items = nil
 	}
 }
