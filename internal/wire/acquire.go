@@ -219,12 +219,8 @@ func DecodeRenew(raw []any, ttl time.Duration, sessions int) (now int64, left []
 	return now, left, waiting, cur.End()
 }
 
-// What a nonce was when its release arrived.
-const (
-	WasNothing = 0
-	WasQueued  = 1
-	WasHeld    = 2
-)
+// WasHeld is the answer to the release of a nonce that held. 1 means that it was queued, and 0 neither.
+const WasHeld = 2
 
 // Release ends the nonce of a session, whether it holds or waits. With an owner of "" the owner does not matter. until
 // is the server time in ms up to which a late copy of the acquire may arrive and must be refused, or 0. If it is
@@ -251,14 +247,15 @@ func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Dura
 	return call
 }
 
-// DecodeRelease reads the answer to Release. now is 0 in the usual case, whose answer has no time.
+// DecodeRelease reads the answer to Release. now is 0 in the usual case, whose answer has no time: the nonce held.
 func DecodeRelease(raw []any) (was, now int64, more bool, err error) {
 	cur := scriptRelease.Read(raw)
-	was = cur.Within("was", room.QueueKey, WasHeld)
-	if len(raw) > 1 {
-		now, more = serverTime(cur), yes(cur, "more")
+	if len(raw) == 1 {
+		return cur.Within("was", WasHeld, WasHeld), 0, false, cur.End()
 	}
-	cur.Check(was >= WasNothing || was == room.QueueKey, "was")
+	was = cur.Within("was", room.QueueKey, WasHeld)
+	cur.Check(was >= 0 || was == room.QueueKey, "was")
+	now, more = serverTime(cur), yes(cur, "more")
 	return was, now, more, cur.End()
 }
 
