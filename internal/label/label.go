@@ -81,7 +81,7 @@ func (b *Book) Introduce(ctx context.Context, lease time.Duration) {
 		return
 	}
 	now, stored := b.cfg.Now(), make(chan struct{})
-	if !b.next(nil, now, lease) || !b.begin(now, func() { close(stored) }) {
+	if !b.begin(nil, now, lease, func() { close(stored) }) {
 		return
 	}
 	limit := time.NewTimer(firstWithin)
@@ -99,24 +99,17 @@ func (b *Book) Keep(lease time.Duration, now clock.Instant) {
 	if due == nil || int64(lease) <= b.lease.Load() && !now.Reached(*due) {
 		return
 	}
-	if b.next(due, now, lease) {
-		b.begin(now, func() {})
-	}
+	b.begin(due, now, lease, func() {})
 }
 
-// next returns true to one of several concurrent callers, which stores the label. It schedules a retry in case that
-// fails.
-func (b *Book) next(due *clock.Instant, now clock.Instant, lease time.Duration) bool {
+// begin stores the label on a goroutine and then calls done. It returns false without that if the client is closed, or
+// if another call has begun since due was read. It schedules a retry in case storing fails.
+func (b *Book) begin(due *clock.Instant, now clock.Instant, lease time.Duration, done func()) (begun bool) {
 	then := now.Add(soon)
 	if !b.due.CompareAndSwap(due, &then) {
 		return false
 	}
 	b.lease.Store(max(b.lease.Load(), int64(lease)))
-	return true
-}
-
-// begin stores the label on a goroutine and then calls done.
-func (b *Book) begin(now clock.Instant, done func()) (begun bool) {
 	return b.cfg.Spawn(func(ctx context.Context) {
 		defer done()
 		if err := b.store(ctx, now); err != nil {

@@ -219,12 +219,12 @@ var labelRules = []Rule{
 		[]string{"TestLabelThatCouldNotBeStoredIsStoredLater"},
 	},
 	{
-		"a label that is not stored is stored later", "internal/label Book.next",
+		"a label that is not stored is stored later", "internal/label Book.begin",
 		"now.Add(soon)", "now.Add(100 * soon)",
 		[]string{"TestLabelThatCouldNotBeStoredIsStoredLater"},
 	},
 	{
-		"a label that is not stored waits for half a minute", "internal/label Book.next",
+		"a label that is not stored waits for half a minute", "internal/label Book.begin",
 		"now.Add(soon)", "now",
 		[]string{"TestLabelThatCouldNotBeStoredIsStoredLater"},
 	},
