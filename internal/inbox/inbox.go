@@ -35,9 +35,10 @@ type Config struct {
 	Channel   string
 	// Deliver is called with every message.
 	Deliver func(payload string)
-	// Linked is called each time Redis acknowledges the subscription, also the first time: messages before that may have
-	// been missed. The call comes before Deliver of any later message, and before Up and Ready report the subscription.
-	Linked func()
+	// Linked is called each time Redis acknowledges the subscription: messages before that may have been missed. first: it
+	// is the first time. The call comes before Deliver of any later message, and before Up and Ready report the
+	// subscription.
+	Linked func(first bool)
 	// Refused reports whether an error reply of Redis would come again at the next attempt. If Refused is nil, none would.
 	Refused func(err error) bool
 	// Failed, if not nil, is called when a link cannot be made, or breaks soon after it was made. It is called for the
@@ -51,11 +52,12 @@ type Inbox struct {
 	open func(ctx context.Context) feed // makes the feed of a new link
 	base time.Time                      // the reference point of heard
 
-	wg        sync.WaitGroup
-	links     chan struct{}        // a semaphore: one token for each link that is not closed yet
-	callbacks chan struct{}        // a mutex, held during Deliver and Linked and while cur and link.retired change
-	cur       atomic.Pointer[link] // the acknowledged link; nil while there is none
-	heard     atomic.Int64         // nanoseconds from base to the last inbound frame; 0: none
+	wg           sync.WaitGroup
+	links        chan struct{}        // a semaphore: one token for each link that is not closed yet
+	callbacks    chan struct{}        // a mutex, held during Deliver and Linked and while cur and link.retired change
+	linkedBefore bool                 // Linked has been called; guarded by callbacks
+	cur          atomic.Pointer[link] // the acknowledged link; nil while there is none
+	heard        atomic.Int64         // nanoseconds from base to the last inbound frame; 0: none
 
 	mu      sync.Mutex         // guards the following fields
 	cancel  context.CancelFunc // ends the goroutines; nil until started
@@ -302,7 +304,8 @@ func (b *Inbox) handle(l *link, frame any) error {
 // linked acts on an acknowledgement. A second one on the same link shows that go-redis has reconnected. It needs
 // b.callbacks.
 func (b *Inbox) linked(l *link) {
-	b.cfg.Linked()
+	b.cfg.Linked(!b.linkedBefore)
+	b.linkedBefore = true
 	if b.cur.Swap(l) == l {
 		return
 	}

@@ -79,7 +79,6 @@ type box struct {
 	*Inbox
 	users    int          // guarded by Shards.mu
 	linger   *time.Timer  // guarded by Shards.mu; nil while there are users
-	linked   bool         // the channel has been subscribed; only Linked uses it, one call at a time
 	lastFeed *channelFeed // guarded by Shards.mu; the feed of the latest link that found its server
 }
 
@@ -122,11 +121,7 @@ func (s *Shards) newBox(channel string) *box {
 	b.Inbox = New(Config{
 		Channel: channel,
 		Deliver: func(payload string) { s.cfg.Deliver(channel, payload) },
-		Linked: func() {
-			first := !b.linked
-			b.linked = true
-			s.cfg.Linked(channel, first)
-		},
+		Linked:  func(first bool) { s.cfg.Linked(channel, first) },
 		Refused: s.cfg.Refused,
 		Failed: func(err error) {
 			if s.cfg.Failed != nil {

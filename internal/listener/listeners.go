@@ -42,7 +42,6 @@ type Listeners struct {
 	cfg    Config
 	all    *Listener     // uses the inbox; it exists with sharded channels too, but is not started then
 	shards *inbox.Shards // nil: there is only the inbox
-	linked atomic.Bool   // the inbox has been subscribed
 	sight  atomic.Int32  // a wire.Sight: whether scripts see the client's subscription
 
 	mu     sync.Mutex    // guards since of each listener, and echoes
@@ -60,7 +59,7 @@ func New(cfg Config) *Listeners {
 		},
 		Channel: channel,
 		Deliver: cfg.Deliver,
-		Linked:  func() { ls.relinked(channel, !ls.linked.Swap(true)) },
+		Linked:  func(first bool) { ls.relinked(channel, first) },
 		Refused: cfg.Refused,
 		Failed:  func(err error) { ls.failed(channel, err) },
 	})

@@ -143,7 +143,7 @@ func bubble(t *testing.T, f func(*testing.T, *fixture)) {
 					x.onDeliver(payload)
 				}
 			},
-			Linked:  func() { x.note("linked") },
+			Linked:  func(bool) { x.note("linked") },
 			Refused: refused,
 			Failed:  func(err error) { x.failures.Add(1) },
 		})

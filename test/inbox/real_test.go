@@ -23,7 +23,7 @@ func open(t *testing.T, rdb redis.UniversalClient) (b *inbox.Inbox, events chan 
 		Channel:   channel,
 		Refused:   refused,
 		Deliver:   func(payload string) { events <- payload },
-		Linked:    func() { events <- "linked" },
+		Linked:    func(bool) { events <- "linked" },
 	})
 	t.Cleanup(b.Close)
 	return b, events
