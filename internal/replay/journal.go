@@ -68,22 +68,20 @@ type Journal struct {
 	store     []Release
 	trimmed   int  // how many releases were dropped before released[0]
 	elsewhere bool // the inbox was not on the server that runs scripts, as last reported
-	scheduled bool // a round is scheduled or under way
 	running   bool // a round is under way
 	fails     int  // consecutive rounds with an error
 }
 
 // Add remembers a release until the lease that it ended would have ended. It needs Mu.
 func (j *Journal) Add(r Release, now clock.Instant) {
+	if len(j.released) == 0 { // otherwise a round is scheduled or under way
+		j.Wake(now.Add(watchEvery))
+	}
 	if len(j.released) == cap(j.released) {
 		j.grow()
 	}
 	j.released = append(j.released, r)
 	j.trim(now)
-	if !j.scheduled {
-		j.scheduled = true
-		j.Wake(now.Add(watchEvery))
-	}
 }
 
 // grow makes space for another release. It reuses the space of dropped ones if it can, because Mu is held.
@@ -122,7 +120,6 @@ func (j *Journal) Suspect(now clock.Instant) {
 	j.Epoch.Add(1)
 	j.trim(now)
 	if len(j.released) > 0 {
-		j.scheduled = true
 		j.Wake(now)
 	}
 }
@@ -149,8 +146,8 @@ func (j *Journal) round(ctx context.Context) {
 	defer j.Mu.Unlock()
 	now := j.Now()
 	j.trim(now)
-	j.running, j.scheduled = false, len(j.released) > 0
-	if !j.scheduled {
+	j.running = false
+	if len(j.released) == 0 {
 		j.released, j.store, j.fails = nil, nil, 0
 		return
 	}
