@@ -16,10 +16,9 @@ import (
 // Connections are made with the client's options. The client's hooks see the commands if they were added before the
 // Transport was made.
 type streamSource struct {
-	rdb         *redis.Client
-	hooked      *redis.Conn // runs the hooks of rdb, and then redirect
-	opt         *redis.Options
-	readTimeout time.Duration // the client's ReadTimeout; 0: none
+	rdb    *redis.Client
+	hooked *redis.Conn    // runs the hooks of rdb, and then redirect
+	opt    *redis.Options // of the client that dials. A ReadTimeout of 0 or less: none
 	// slow is set when a call leaves a stream that is silent, or a read or write times out. Calls use the client's pool
 	// until one of them succeeds. Otherwise every call to a slow server would dial it. If the pool is full, calls use a
 	// stream nonetheless, which is dialled no more often than once in dialPause.
@@ -45,7 +44,7 @@ func newStreamSource(c *redis.Client, rtt *atomic.Int64) *streamSource {
 	if opt.Limiter != nil || opt.StreamingCredentialsProvider != nil {
 		return nil
 	}
-	o := &streamSource{rdb: c, hooked: c.Conn(), opt: dialOptions(*opt), readTimeout: max(opt.ReadTimeout, 0), rtt: rtt}
+	o := &streamSource{rdb: c, hooked: c.Conn(), opt: dialOptions(*opt), rtt: rtt}
 	o.sentinel = opt.Addr == bySentinel
 	o.hooked.AddHook(redirect{c.WithTimeout(opt.ReadTimeout), &o.hooks})
 	return o
@@ -180,8 +179,8 @@ func (o *streamSource) tryJoin(timeout time.Duration) (none sharedCall) {
 		s.end()
 		return none
 	}
-	if o.readTimeout > 0 {
-		timeout = min(timeout, o.readTimeout)
+	if o.opt.ReadTimeout > 0 {
+		timeout = min(timeout, o.opt.ReadTimeout)
 	}
 	return sharedCall{stream: s, deadline: now.Add(timeout), timeout: timeout}
 }
