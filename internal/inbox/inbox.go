@@ -39,10 +39,10 @@ type Config struct {
 	// is the first time. The call comes before Deliver of any later message, and before Up and Ready report the
 	// subscription.
 	Linked func(first bool)
-	// Refused reports whether an error reply of Redis would come again at the next attempt. If Refused is nil, none would.
+	// Refused reports whether an error reply of Redis would come again at the next attempt.
 	Refused func(err error) bool
-	// Failed, if not nil, is called when a link cannot be made, or breaks soon after it was made. It is called for the
-	// first failure of an outage, and then in intervals that double up to an hour.
+	// Failed is called when a link cannot be made, or breaks soon after it was made. It is called for the first failure of
+	// an outage, and then in intervals that double up to an hour.
 	Failed func(err error)
 }
 
@@ -195,7 +195,7 @@ func (b *Inbox) run(ctx context.Context) {
 		}
 		final, refused := errors.Is(err, redis.ErrClosed), b.isRefusal(err)
 		b.failed(err, final || refused)
-		if !lasted && !final && told.due(time.Now()) && b.cfg.Failed != nil {
+		if !lasted && !final && told.due(time.Now()) {
 			b.cfg.Failed(err)
 		}
 		wait := jitter(pause)
@@ -218,7 +218,7 @@ func (b *Inbox) run(ctx context.Context) {
 // isRefusal reports whether err is an error reply of Redis that would come again at the next attempt.
 func (b *Inbox) isRefusal(err error) bool {
 	// CROSSSLOT would not come again. It shows that go-redis reconnected and subscribed to several slots in one command.
-	return b.cfg.Refused != nil && !redis.HasErrorPrefix(err, "CROSSSLOT") && b.cfg.Refused(err)
+	return !redis.HasErrorPrefix(err, "CROSSSLOT") && b.cfg.Refused(err)
 }
 
 // link makes a link and waits until it must end. It returns whether the link was acknowledged, and why it ends.

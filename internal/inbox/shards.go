@@ -29,7 +29,7 @@ type ShardsConfig struct {
 	// Linked is called at every acknowledged subscription of a channel, before Deliver of any later message: messages
 	// may have been missed until then. first: it is the first subscription since the channel was joined.
 	Linked func(channel string, first bool)
-	// Refused and Failed are as in [Config]. Failed may be called for several channels at the same time.
+	// Refused and Failed are as in [Config]. Failed may be nil, or called for several channels at the same time.
 	Refused func(err error) bool
 	Failed  func(channel string, err error)
 	// Linger is how long a channel stays subscribed after its last user has left.

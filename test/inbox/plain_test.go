@@ -24,6 +24,7 @@ func TestPlainChannelsAreSubscribedWhileTheyAreJoined(t *testing.T) {
 			Moved:   func() {},
 			Deliver: func(channel, payload string) { events <- channel + " " + payload },
 			Linked:  func(channel string, _ bool) { events <- channel + " linked" },
+			Refused: refused,
 			Linger:  time.Second,
 		})
 		defer s.Close()

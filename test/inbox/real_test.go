@@ -22,6 +22,7 @@ func open(t *testing.T, rdb redis.UniversalClient) (b *inbox.Inbox, events chan 
 		Subscribe: rdb.Subscribe,
 		Channel:   channel,
 		Refused:   refused,
+		Failed:    func(error) {},
 		Deliver:   func(payload string) { events <- payload },
 		Linked:    func(bool) { events <- "linked" },
 	})
