@@ -42,15 +42,20 @@ func seamsOfAClient() {
 	seam.Hears = func(client any) bool { return client.(*Client).listeners.Inbox().Up() }
 	seam.RenewAround = func(client any, stated bool, between func()) {
 		c := client.(*Client)
-		r := round{w: &c.watchdog, now: c.clock.Now()}
+		r := c.watchdog.newRound()
 		for _, s := range c.registry.known() {
 			c.tellApart(r.add(s)...)
 		}
-		if stated {
-			r.splitFew()
+		if !stated {
+			between()
+			r.send()
+			return
 		}
-		between()
-		r.send()
+		for renewal, all := range r.renewals {
+			batch := c.watchdog.statements(renewal, all)
+			between()
+			c.tracker.Go(func(ctx context.Context) { runAll(c.watchdog.renewEach(ctx, renewal, batch)) })
+		}
 	}
 }
 

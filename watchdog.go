@@ -89,12 +89,9 @@ func (w *watchdog) start(c *Client) {
 // runDue sends what the due tasks need. It runs on the schedule's goroutine, so it must not block.
 func (w *watchdog) runDue(due []*renewal.Task) {
 	c := w.c
-	r := round{w: w, now: c.clock.Now()}
+	r := w.newRound()
 	var losses []func()
-	for i, t := range due {
-		if i%maxPipeline == 0 {
-			r.now = c.clock.Now() // trust counts from r.now, which must not be old when there are many tasks
-		}
+	for _, t := range due {
 		switch of := t.Of.(type) {
 		case *acquisition:
 			losses = append(losses, r.add(of)...)
@@ -107,7 +104,7 @@ func (w *watchdog) runDue(due []*renewal.Task) {
 		}
 	}
 	r.send()
-	c.labels.Keep(0, r.now) // a client that only holds makes no calls that would store its label again
+	c.labels.Keep(0, c.clock.Now()) // a client that only holds makes no calls that would store its label again
 	if len(losses) > 0 {
 		c.tellApart(losses...) // all on one goroutine: in an outage there may be many
 	}
@@ -115,102 +112,52 @@ func (w *watchdog) runDue(due []*renewal.Task) {
 
 // A round is the work that is due at one time, grouped by what can be sent together.
 type round struct {
-	w          *watchdog
-	now        instant                           // the latest reading of the clock: nothing is sent before it
-	together   map[room.Renewal][]renewing       // sessions that can share a command
-	statements map[room.Renewal][]room.Statement // renewals that need a command each
-	polls      map[*keeper][]room.Request        // heartbeats of waiters
+	w        *watchdog
+	renewals map[room.Renewal][]*room.Session // sessions to renew
+	polls    map[*keeper][]room.Request       // heartbeats of waiters
 }
 
-// A renewing is a session to renew. Its trust will count from sent, an instant before the renewal is sent.
-type renewing struct {
-	a    *acquisition
-	sent instant
+func (w *watchdog) newRound() round {
+	return round{w, make(map[room.Renewal][]*room.Session), make(map[*keeper][]room.Request)}
 }
 
 // add adds the heartbeat or renewal that an acquisition needs. losses tell the hook and the log: the caller runs them.
 func (r *round) add(a *acquisition) (losses []func()) {
 	k := a.keeper
 	at := k.begin()
-	at.Now = r.now
 	switch {
 	case a.Over:
 	case a.Waits():
 		at.Server = k.serverNow()
 		if q, due := a.Entry.Beat(&at); due {
-			if r.polls == nil {
-				r.polls = make(map[*keeper][]room.Request)
-			}
 			r.polls[k] = append(r.polls[k], q)
 		}
 	default:
 		if renewal, due := a.Session.Due(&at); due {
-			r.renew(renewal, a)
+			renewal.Plain = renewal.Plain && k.c.transport.OneServer() && !k.c.oneKeyEach.Load()
+			r.renewals[renewal] = append(r.renewals[renewal], a.Session)
 		}
 	}
 	return k.endUntold(&at)
 }
 
-// renew adds a session whose renewal is due. It needs the keeper's mu.
-func (r *round) renew(renewal room.Renewal, a *acquisition) {
-	if !renewal.Plain || !r.w.c.transport.OneServer() || r.w.c.oneKeyEach.Load() {
-		r.addStatement(renewal, a.Session, r.now)
-		return
-	}
-	if r.together == nil {
-		r.together = make(map[room.Renewal][]renewing)
-	}
-	r.together[renewal] = append(r.together[renewal], renewing{a, r.now})
-}
-
-// addStatement adds a renewal with a command of its own, if the session is still held. It needs the keeper's mu.
-func (r *round) addStatement(renewal room.Renewal, s *room.Session, sent instant) {
-	st, held := s.Renew(renewal, sent)
-	if !held {
-		return
-	}
-	if r.statements == nil {
-		r.statements = make(map[room.Renewal][]room.Statement)
-	}
-	renewal.Plain = false // so that it shares a pipeline with renewals that differ only in this
-	r.statements[renewal] = append(r.statements[renewal], st)
-}
-
-// addStatementAgain adds another renewal of st's session, as addStatement does, and takes the keeper's mu for that.
-func (r *round) addStatementAgain(renewal room.Renewal, st room.Statement) {
-	k := keeperOf(st)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	r.addStatement(renewal, st.Session, r.now)
-}
-
-// splitFew gives a command each to sessions that are too few to share one.
-func (r *round) splitFew() {
-	for renewal, all := range r.together {
-		if len(all) >= minTogether {
-			continue
-		}
-		for _, one := range all {
-			one.a.keeper.mu.Lock()
-			r.addStatement(renewal, one.a.Session, one.sent)
-			one.a.keeper.mu.Unlock()
-		}
-		delete(r.together, renewal)
-	}
-}
-
 // send sends everything that was added, each batch on a goroutine of its own.
 func (r *round) send() {
 	w := r.w
-	r.splitFew()
-	for renewal, all := range r.together {
-		for batch := range slices.Chunk(all, maxTogether) {
-			w.c.tracker.Go(func(ctx context.Context) { runAll(w.renewTogether(ctx, renewal, batch)) })
+	for renewal, all := range r.renewals {
+		if renewal.Plain && len(all) < minTogether {
+			delete(r.renewals, renewal)
+			renewal.Plain = false
+			r.renewals[renewal] = append(r.renewals[renewal], all...)
 		}
 	}
-	for renewal, all := range r.statements {
-		for batch := range slices.Chunk(all, maxPipeline) {
-			w.c.tracker.Go(func(ctx context.Context) { runAll(w.renewEach(ctx, renewal, batch)) })
+	for renewal, all := range r.renewals {
+		most := maxPipeline
+		if renewal.Plain {
+			most = maxTogether
+		}
+		for batch := range slices.Chunk(all, most) {
+			w.c.tracker.Go(func(ctx context.Context) { runAll(w.renew(ctx, renewal, batch)) })
 		}
 	}
 	for k, waiters := range r.polls {
@@ -218,14 +165,44 @@ func (r *round) send() {
 	}
 }
 
+// renew renews those of the sessions that are still held. The caller must call hooks last in its round, because a hook
+// may block.
+func (w *watchdog) renew(ctx context.Context, renewal room.Renewal, all []*room.Session) (hooks []func()) {
+	switch batch := w.statements(renewal, all); {
+	case len(batch) == 0:
+		return nil
+	case renewal.Plain:
+		return w.renewTogether(ctx, renewal, batch)
+	default:
+		return w.renewEach(ctx, renewal, batch)
+	}
+}
+
+// statements makes the statements that renew those of the sessions that are still held. The caller sends them at once.
+func (w *watchdog) statements(renewal room.Renewal, all []*room.Session) []room.Statement {
+	batch := make([]room.Statement, 0, len(all))
+	sent := w.c.clock.Now() // trust will count from this instant, so it must be before the sending
+	for _, s := range all {
+		k := acquired(s.Acquisition).keeper
+		k.mu.Lock()
+		if st, held := s.Renew(renewal, sent); held {
+			batch = append(batch, st)
+		}
+		k.mu.Unlock()
+	}
+	return batch
+}
+
 // renewTogether renews many sessions with one command. Those that Redis says it could not renew get a command each. So
 // do all if the command did not run. A server that refuses the command may keep its keys in several places, and never
 // gets one for many sessions again.
-func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all []renewing) (hooks []func()) {
-	call, batch := w.renewCall(renewal, all)
-	if len(batch) == 0 {
-		return nil
+func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, batch []room.Statement) (hooks []func()) {
+	all := make([]wire.Renewal, len(batch))
+	for i, st := range batch {
+		all[i] = wire.Renewal{Session: acquired(st.Session.Acquisition).session(), Op: st.Said.Op, Writes: st.Said.Writes, Reads: st.Said.Reads}
 	}
+	call := w.c.wire.Renew(renewal.Lease, all)
+	call.Apart = true       // if the connection that calls share has died unnoticed, all leases would be lost with it
 	var left []int          // indexes in batch of the sessions that need a command of their own
 	var waiting map[int]int // how many wait for each session, by its index in batch
 	raw, err := w.c.transport.Do(ctx, renewal.Within, call)
@@ -250,51 +227,30 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, all 
 		}
 	}
 	hooks = w.renewed(batch, left, waiting)
-	rest := round{w: w, now: w.c.clock.Now()}
-	for _, i := range left {
-		rest.addStatementAgain(renewal, batch[i])
+	again := make([]*room.Session, len(left))
+	for i, of := range left {
+		again[i] = batch[of].Session
 	}
 	renewal.Plain = false
-	for part := range slices.Chunk(rest.statements[renewal], maxPipeline) {
-		hooks = append(hooks, w.renewEach(ctx, renewal, part)...)
-	}
-	return hooks
-}
-
-// renewCall makes one call that renews all sessions of the batch that are still held. It also returns their statements.
-func (w *watchdog) renewCall(renewal room.Renewal, batch []renewing) (transport.Call, []room.Statement) {
-	all := make([]wire.Renewal, 0, len(batch))
-	held := make([]room.Statement, 0, len(batch))
-	for _, one := range batch {
-		one.a.keeper.mu.Lock()
-		st, ok := one.a.Session.Renew(renewal, one.sent)
-		one.a.keeper.mu.Unlock()
-		if ok {
-			held = append(held, st)
-			all = append(all, wire.Renewal{Session: one.a.session(), Op: st.Said.Op, Writes: st.Said.Writes, Reads: st.Said.Reads})
-		}
-	}
-	call := w.c.wire.Renew(renewal.Lease, all)
-	call.Apart = true // if the connection that calls share has died unnoticed, all leases would be lost with it
-	return call, held
+	return append(hooks, w.renew(ctx, renewal, again)...)
 }
 
 // renewEach renews sessions with a command each, sent together. All sessions of a batch allow equally long for the
 // reply, so none waits for another's replicas. A renewal that fails is tried again until its trust ends, and does not
-// delay the others. The caller must call hooks last in its round, because a hook may block.
+// delay the others.
 func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []room.Statement) (hooks []func()) {
 	calls := make([]transport.Call, len(batch))
 	for i := range batch {
 		calls[i] = acquired(batch[i].Session.Acquisition).statementCall(&batch[i])
 	}
-	rest := round{w: w, now: w.c.clock.Now()}
+	var again []*room.Session
 	for i, result := range w.c.doAll(ctx, renewal.Within, renewal.Need, calls) {
 		st, err := batch[i], result.Err
 		if err == nil {
 			var more bool
 			more, err = acquired(st.Session.Acquisition).stated(&st, result.Reply, result.Acks)
 			if more { // others hold the lock too, so the statement must name the queue
-				rest.addStatementAgain(renewal, st)
+				again = append(again, st.Session)
 				continue
 			}
 		}
@@ -304,15 +260,11 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 		}
 		hooks = append(hooks, newestHook(w.c.cfg.hooks.Renewed, st, nil))
 	}
-	if again := rest.statements[renewal]; len(again) > 0 {
-		hooks = append(hooks, w.renewEach(ctx, renewal, again)...)
-	}
-	return hooks
+	return append(hooks, w.renew(ctx, renewal, again)...)
 }
 
 // renewed records the renewal of all sessions except those whose indexes are in left, which is sorted.
 func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]int) (hooks []func()) {
-	now := w.c.clock.Now()
 	for i, st := range batch {
 		if len(left) > 0 && left[0] == i {
 			left = left[1:]
@@ -320,7 +272,6 @@ func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]i
 		}
 		k := keeperOf(st)
 		at := k.begin()
-		at.Now = now
 		extended := st.Renewed(waiting[i], &at)
 		k.end(&at)
 		if extended {

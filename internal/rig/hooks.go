@@ -69,7 +69,8 @@ func Nonce(h *relock.Hold) string { return seam.Nonce(h) }
 // PretendShort makes h's session look as if too few replicas had its latest renewal.
 func PretendShort(h *relock.Hold) { seam.PretendShort(h) }
 
-// RenewAround is a round of c's watchdog for every session. It calls between in the middle of the round.
+// RenewAround is a round of c's watchdog for every session. It calls between in the middle of the round: before the
+// renewals are stated, or with stated after that, which is for one session only.
 func RenewAround(c *relock.Client, stated bool, between func()) {
 	seam.RenewAround(c, stated, between)
 }

@@ -47,7 +47,7 @@ var (
 	// PretendShort makes a named owner's session look as if it asked for a replica and none acknowledged its last renewal.
 	PretendShort func(hold any)
 	// RenewAround is a watchdog round that finds every session due. It calls between after it has checked the sessions and
-	// before it sends anything. With stated, the statements of sessions that share no command are made before that call.
+	// before it states their renewals. With stated, it calls between after that, before it sends: for one session only.
 	RenewAround func(client any, stated bool, between func())
 	// AskAgainWhenLost runs the next try of a call that was granted the lock by message and has lost it since.
 	AskAgainWhenLost func(ctx context.Context, lock any) error

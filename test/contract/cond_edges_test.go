@@ -138,7 +138,7 @@ func TestRenewalThatIsAnsweredAfterAWaitLosesNothing(t *testing.T) {
 		rig.Must(t, err)
 		second := x.Lock("l")
 		rig.Must(t, second.Lock(x.By("me")))
-		rig.RenewAround(a, true, func() {}) // which asks no more as one that holds alone
+		rig.RenewAround(a, false, func() {}) // which asks no more as one that holds alone
 		synctest.Wait()
 		rig.Must(t, second.Unlock())
 		var s *rig.Sleep

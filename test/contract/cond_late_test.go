@@ -140,7 +140,7 @@ func TestARoundOfTheWatchdogMakesNoHolderOfWhoWaits(t *testing.T) {
 		other.Waits()
 		p[0].Fate("await", 1, redistest.CutBefore) // its second copy comes 5 to 10 ms later
 		s := x.Sleeps(h.Context(t.Context()), p[0].c, 0)
-		rig.RenewAround(p[0].Client, true, func() {})
+		rig.RenewAround(p[0].Client, false, func() {})
 		synctest.Wait()
 		virtual.Sleep(50 * time.Millisecond)
 		s.Waits()

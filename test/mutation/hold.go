@@ -120,7 +120,7 @@ var holdRules = []Rule{
 	},
 	{
 		"the watchdog waits for nobody", ". round.send",
-		"w.c.tracker.Go(func(ctx context.Context) { runAll(w.renewEach(ctx, renewal, batch)) })", "runAll(w.renewEach(w.c.ctx, renewal, batch))",
+		"w.c.tracker.Go(func(ctx context.Context) { runAll(w.renew(ctx, renewal, batch)) })", "runAll(w.renew(w.c.ctx, renewal, batch))",
 		[]string{"TestRenewalsThatWaitForReplicasDelayNobody"},
 	},
 	{

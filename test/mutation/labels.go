@@ -24,7 +24,7 @@ var labelRules = []Rule{
 	},
 	{
 		"a label is kept while its client is used", ". watchdog.runDue",
-		"c.labels.Keep(0, r.now)", "",
+		"c.labels.Keep(0, c.clock.Now())", "",
 		[]string{"TestLabelIsStoredOnceAndKept", "TestLabelThatWasLostIsStoredAgain"},
 	},
 	{

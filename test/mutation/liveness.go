@@ -165,13 +165,13 @@ var Liveness = []Rule{
 		[]string{"TestWhoRefusesToRenewManyIsAskedForEach"},
 	},
 	{
-		"fewer than eight are renewed one by one", ". round.splitFew",
-		"len(all) >= minTogether", "len(all) > 1",
+		"fewer than eight are renewed one by one", ". round.send",
+		"len(all) < minTogether", "len(all) < 2",
 		[]string{"TestEightAndMoreAreRenewedTogether"},
 	},
 	{
-		"eight are renewed together", ". round.splitFew",
-		"len(all) >= minTogether", "len(all) > minTogether",
+		"eight are renewed together", ". round.send",
+		"len(all) < minTogether", "len(all) <= minTogether",
 		[]string{"TestEightAndMoreAreRenewedTogether"},
 	},
 	{

@@ -114,7 +114,7 @@ var outageRules = []Rule{
 		[]string{"TestRefusedSubscriptionIsToldAtOnce"},
 	},
 	{
-		"renewals of many go apart", ". watchdog.renewCall",
+		"renewals of many go apart", ". watchdog.renewTogether",
 		"call.Apart = true", "call.Apart = false",
 		[]string{"TestOneUnansweredRenewalBatchDelaysNoOther"},
 	},

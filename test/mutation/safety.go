@@ -85,7 +85,7 @@ var Safety = []Rule{
 	},
 	{
 		"what a renewal of many leaves is stated", ". watchdog.renewTogether",
-		"rest.addStatementAgain(renewal, batch[i])", "_ = i",
+		"again[i] = batch[of].Session", "again[i] = batch[of].Session; again = again[:0]",
 		[]string{"TestF03dOneOfManyHoldsThatIsGoneIsLostAlone"},
 	},
 	{
