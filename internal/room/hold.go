@@ -504,9 +504,6 @@ const (
 	Shut                    // the session is over, or its owner waits on a condition
 )
 
-// ends reports whether holds of these terms end by themselves even if renewals work.
-func (t *Terms) ends() bool { return t.Fixed || t.MaxHold > 0 }
-
 // Wish returns the wish for a lease of these terms.
 func (t *Terms) Wish() *ledger.Wish {
 	return &ledger.Wish{Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, Kept: !t.Fixed && t.MaxHold == 0}

@@ -115,13 +115,10 @@ func (s *Session) Hold(h *Hold, at *Step) {
 	if s.counted() {
 		own := s.share(h)
 		if own == nil {
-			own = &share{terms: h.Terms}
+			own = &share{}
 			s.shares.add(own)
 		}
-		own.holds++
-		if own.terms.ends() {
-			own.ordered.add(h)
-		}
+		own.add(h)
 	}
 	if s.counted() || s.Terms != h.Terms { // otherwise the timer is right for this hold already
 		s.schedule(at)
@@ -138,16 +135,15 @@ func (s *Session) drop(h *Hold) {
 		return
 	}
 	own := s.share(h)
-	own.ordered.remove(h)
-	if own.holds--; own.holds == 0 {
+	if own.remove(h); own.first == nil {
 		s.shares.remove(own)
 	}
 }
 
-// share returns the share that counts holds with the terms of h, or nil. A statement looks at shares, not at each hold.
+// share returns the share of the holds with the terms of h, or nil.
 func (s *Session) share(h *Hold) *share {
 	for _, share := range s.shares.all() {
-		if share.terms == h.Terms || *share.terms == *h.Terms {
+		if terms := share.first.Terms; terms == h.Terms || *terms == *h.Terms {
 			return share
 		}
 	}
@@ -373,11 +369,7 @@ func (s *Session) eachGroup(f func(g group)) {
 		f(group{h.Terms, h.last, h.last})
 	default:
 		for _, share := range s.shares.all() {
-			g := group{terms: share.terms}
-			if share.terms.ends() {
-				g.oldest, g.newest = share.ordered.first.last, share.ordered.last().last
-			}
-			f(g)
+			f(group{share.first.Terms, share.first.last, share.last().last})
 		}
 	}
 }
@@ -720,10 +712,6 @@ var (
 	ErrLeft      = errors.New("its last hold has ended while its owner waited on a condition")
 )
 
-// A share counts the holds of a session that have the same terms, so that a statement need not look at each of them: a
-// named owner may have thousands. A session whose count cannot change has one hold at most, and no shares.
-type share struct {
-	terms   *Terms
-	holds   int
-	ordered lone[Hold] // the holds, oldest first, if they end by themselves
-}
+// A share has the holds of a session that have the same terms, oldest first. A statement looks at its first and last
+// hold: a named owner may have thousands. A session whose count cannot change has one hold at most, and no shares.
+type share struct{ lone[Hold] }
