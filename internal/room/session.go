@@ -3,7 +3,6 @@ package room
 import (
 	"cmp"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -251,25 +250,6 @@ func (s *Session) Renew(r Renewal, sent clock.Instant) (st Statement, held bool)
 	s.busy, s.wantedByMessage = true, false
 	said := ledger.Statement{Op: s.op, Counts: s.Ledger.Meant}
 	return Statement{Session: s, Sent: sent, Said: said, Lease: r.Lease, Need: r.Need, Several: s.several, renewal: true}, true
-}
-
-// pause counts a failed renewal, and returns how long to wait before the next one.
-func (s *Session) pause(at *Step) time.Duration {
-	if s.fails < math.MaxUint8 {
-		s.fails++
-	}
-	return at.Pause(int(s.fails), trust.Attempt(s.shortest(at.Now)))
-}
-
-// retryAt schedules another renewal after one that failed: at soon, or when the first hold ends if that is earlier.
-func (s *Session) retryAt(soon clock.Instant, at *Step) {
-	if end := s.firstEnd(); soon.Reached(end) {
-		soon = end
-	}
-	if s.Room.kept != nil && s.Room.kept.schedule(s, at) {
-		return // it is not renewed while it is kept
-	}
-	at.timer(s.Acquisition, soon, 0)
 }
 
 // Next returns the next statement, for the wish w or because the number of holds has changed. st is nil if Redis knows

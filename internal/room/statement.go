@@ -1,6 +1,7 @@
 package room
 
 import (
+	"math"
 	"time"
 
 	"github.com/relock-go/relock/internal/clock"
@@ -131,9 +132,14 @@ func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (fail
 	if short != nil {
 		s.why = short
 	}
-	if pause := s.pause(at); soon.IsZero() {
-		*soon = at.Now.Add(pause)
+	if s.fails < math.MaxUint8 {
+		s.fails++
 	}
-	s.retryAt(*soon, at)
+	if soon.IsZero() {
+		*soon = at.Now.Add(at.Pause(int(s.fails), trust.Attempt(s.shortest(at.Now))))
+	}
+	if s.Room.kept == nil || !s.Room.kept.schedule(s, at) { // it is not renewed while it is kept
+		at.timer(s.Acquisition, clock.Min(*soon, s.firstEnd()), 0)
+	}
 	return int(s.fails)
 }
