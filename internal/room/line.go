@@ -97,3 +97,11 @@ type Want struct {
 	Unlock bool // the handle's Unlock will end its hold
 	Terms  *Terms
 }
+
+// flow returns the flow of the call.
+func (w Want) flow() Flow {
+	if w.Owner == "" {
+		return Flow{}
+	}
+	return Flow{w.Owner, w.Read}
+}

@@ -146,33 +146,17 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 			return Retake, nil, s
 		}
 	}
-	if w.Owner != "" && !w.Once {
-		return r.follow(w)
-	}
 	switch {
-	case w.Owner != "" || !r.Plain || w.Once && r.claimed:
+	case w.Owner == "" && !r.Plain, w.Once && (w.Owner != "" || r.claimed):
 		return Alone, nil, nil
-	case !r.claimed:
+	case w.Owner == "" && !r.claimed:
 		r.claimed = true
 		return First, nil, nil
 	}
-	p := &Follower{terms: w.Terms}
 	r.needRare()
-	r.line.push(p)
-	for _, s := range r.sessions.all() {
-		if s.carries && !s.Named() {
-			s.markWanted(at) // its holder hears that a call waits
-		}
-	}
-	return Behind, p, nil
-}
-
-// follow is Want for a named owner: if another call of the owner in this mode asks Redis, this call stands in line.
-func (r *Room) follow(w Want) (Way, *Follower, *Session) {
-	flow := Flow{w.Owner, w.Read}
-	r.needRare()
-	behind := r.flows[flow]
-	if behind == nil {
+	flow := w.flow()
+	behind := r.lineOf(flow)
+	if behind == nil { // no call of this owner in this mode asks Redis
 		if r.flows == nil {
 			r.flows = make(map[Flow]*line)
 		}
@@ -181,6 +165,11 @@ func (r *Room) follow(w Want) (Way, *Follower, *Session) {
 	}
 	p := &Follower{flow: flow, terms: w.Terms}
 	behind.push(p)
+	for _, s := range r.sessions.all() {
+		if s.carries && s.flow() == flow {
+			s.markWanted(at) // its holder hears that a call waits
+		}
+	}
 	return Behind, p, nil
 }
 
@@ -334,10 +323,7 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 		}
 		return false, t
 	}
-	flow := Flow{}
-	if w.Owner != "" {
-		flow = Flow{w.Owner, w.Read}
-	}
+	flow := w.flow()
 	for _, s := range r.sessions.all() {
 		if s.carries && s.flow() == flow && !s.ended(now) {
 			return true, Trouble{}

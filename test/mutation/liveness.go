@@ -31,7 +31,7 @@ var Liveness = []Rule{
 	},
 	{
 		"named owners ask redis first", "internal/room Room.Want",
-		`if w.Owner != "" && !w.Once { return r.follow(w) }; switch { case w.Owner != "" ||`, "switch { case",
+		"flow := w.flow()", "flow := map[bool]Flow{false: w.flow()}[r.claimed]",
 		[]string{"TestF13aNamedOwnerDoesNotStandBehindAnonymousWaitersOfItsProcess"},
 	},
 	{
@@ -311,7 +311,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a named owner's calls ask as one", "internal/room Room.Want",
-		"if w.Owner != \"\" && !w.Once {", "if false {",
+		`case w.Owner == "" && !r.Plain,`, `case w.Owner != "" || !r.Plain,`,
 		[]string{"TestAnOwnersCallsOfAProcessWaitAndHoldAsOne"},
 	},
 	{
