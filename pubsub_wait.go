@@ -303,8 +303,10 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	if err != nil {
 		at := k.begin()
 		defer k.end(&at)
-		ran := need.N > 0 && transport.Hopeless(err) // Redis may have run the script and refused only the WAIT after it
-		q.Unanswered(failure(err), transport.TryAgain(err), ran)
+		f := failure(err)
+		// Redis may have run the script and refused only the WAIT after it.
+		f.Unknown = f.Unknown || need.N > 0 && transport.Hopeless(err)
+		q.Unanswered(f, transport.TryAgain(err))
 		return err
 	}
 	k.noteServerClock(now)

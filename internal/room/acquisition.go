@@ -96,12 +96,6 @@ func (a *Acquisition) Doubt() int64 {
 	return a.doubt
 }
 
-// mustRelease records that Redis has granted a request whose grant is given up. GiveUp then sends a release, by which
-// Redis also refuses late copies of the request, until notAfter.
-func (a *Acquisition) mustRelease(notAfter int64) {
-	a.keepsDoubt, a.doubt = true, max(a.doubt, notAfter)
-}
-
 // settled records how a request ended. f is nil if it was answered. Once all are answered, no late copy is left.
 func (a *Acquisition) settled(f *Failure) {
 	a.noteSilence(f)

@@ -355,27 +355,21 @@ type Request struct {
 // acknowledged that, so the grant must be given up.
 func (q Request) Answered(said *Answer, acks int, at *Step) (short bool) {
 	e, a := q.Entry, q.Acquisition
-	a.settled(nil)
 	e.OneKey = e.OneKey && said.Code != QueueKey
-	if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() {
-		a.mustRelease(q.NotAfter) // so that its release covers late copies
-		return true
+	if short = said.Code == Held && acks < a.Terms.Replicas.N && !a.Held(); !short {
+		q.apply(said, acks, at)
 	}
-	q.apply(said, acks, at)
 	if said.Code == Held && !a.Held() {
-		// The lease ran out before the answer came. Redis may not have noticed yet.
-		said.Code = Ended
-		a.mustRelease(q.NotAfter)
+		// The grant is given up, or its lease ran out before the answer came: Redis may not have noticed. With the doubt
+		// kept, GiveUp sends a release, by which Redis also refuses late copies of the request.
+		said.Code, a.keepsDoubt = Ended, true
 	}
-	return false
+	a.settled(nil) // after that, because it clears a doubt that is not kept
+	return short
 }
 
-// Unanswered records that a request failed. oneKey says that the next request must name only the hash. ran says that
-// the script may have run although Redis refused the call.
-func (q Request) Unanswered(f Failure, oneKey, ran bool) {
-	if ran {
-		q.keepsDoubt = true
-	}
+// Unanswered records that a request failed. oneKey says that the next request must name only the hash.
+func (q Request) Unanswered(f Failure, oneKey bool) {
 	q.settled(&f)
 	q.OneKey = oneKey
 }

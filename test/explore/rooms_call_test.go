@@ -145,7 +145,7 @@ func (c *roomCall) answered(reply []any, ok bool, block int) {
 	m, a := c.m, c.acq
 	at := m.step()
 	if !ok {
-		c.request.Unanswered(room.Failure{Err: errLost, Unknown: true}, false, false)
+		c.request.Unanswered(room.Failure{Err: errLost, Unknown: true}, false)
 		m.done(at)
 		if c.want.Once {
 			c.giveUp()

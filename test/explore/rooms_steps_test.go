@@ -211,7 +211,7 @@ func (c *roomCall) leave() {
 		m.done(at)
 		c.end()
 	case c.asking != nil && !c.asking.over:
-		c.request.Unanswered(room.Failure{Err: errLost, Unknown: true, Left: true}, false, false)
+		c.request.Unanswered(room.Failure{Err: errLost, Unknown: true, Left: true}, false)
 		m.done(at)
 		c.giveUp()
 	default:

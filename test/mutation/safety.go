@@ -294,7 +294,7 @@ var Safety = []Rule{
 	},
 	{
 		"a grant that too few replicas have is undone", "internal/room Request.Answered",
-		"if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() { a.mustRelease(q.NotAfter)", "if said.Code == Held && acks < a.Terms.Replicas.N && !a.Held() { _ = q.NotAfter",
+		"said.Code, a.keepsDoubt = Ended, true", "said.Code, a.keepsDoubt = Ended, a.keepsDoubt || !short",
 		[]string{"TestReplicasTooFewUndoTheGrant", "TestReplicasThatAreSilentRefuseTheGrant"},
 	},
 	{
@@ -314,7 +314,7 @@ var Safety = []Rule{
 	},
 	{
 		"a grant whose WAIT is refused is undone", ". waiting.sendOnce",
-		"ran := need.N > 0 && transport.Hopeless(err)", "ran := false",
+		"f.Unknown = f.Unknown || need.N > 0 && transport.Hopeless(err)", "",
 		[]string{"TestReplicasWithoutThePermission"},
 	},
 }
