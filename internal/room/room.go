@@ -387,14 +387,8 @@ func (at *Step) do(e Effect) {
 	at.more = append(at.more, e)
 }
 
-// timer sets the timer of an acquisition. It replaces what the step has set for the same acquisition before.
+// timer sets the timer of an acquisition. The last call of a step decides, because the driver sets timers in order.
 func (at *Step) timer(a *Acquisition, due clock.Instant, grain time.Duration) {
-	for i := range at.n {
-		if e := &at.some[i]; e.Do == Timer && e.Of == a {
-			e.At, e.Grain = due, grain
-			return
-		}
-	}
 	at.do(Effect{Do: Timer, Of: a, At: due, Grain: grain})
 }
 
