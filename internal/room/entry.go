@@ -32,7 +32,6 @@ type Entry struct {
 	fails      int32         // retries since the last answer "queued"
 	sent       []stamp       // sending times of the last request that was answered "queued", and of those after it
 	one        [1]stamp      // memory for the first element of sent
-	queuedOp   int64         // op of the last request that was answered "queued"
 	heartbeat  clock.Instant // when the next heartbeat is due
 	holderEnds clock.Instant // when the holder's lease ends: a heartbeat is due then too
 	silence    silence       // whether Redis owes it an answer
@@ -99,16 +98,16 @@ func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
 }
 
 // noteWaiting records what the answer to the request op says: that the entry waits, in the queue or on a condition. It
-// sets when to ask Redis next. An answer to an old request changes nothing.
+// sets when to ask Redis next. An answer to an old request changes nothing. The entry must wait.
 func (e *Entry) noteWaiting(op int64, said *Answer, at *Step) {
 	sent, ok := e.sentAt(op)
-	if !e.Waits() || op < e.queuedOp || !ok {
+	if !ok {
 		return
 	}
-	e.queued, e.Place, e.queuedOp, e.fails = true, said.Place, op, 0
+	e.queued, e.Place, e.fails = true, said.Place, 0
 	e.Room.needRare() // so that noteTaken finds the line: calls may stand in it later
 	e.Room.noteTaken(e.Acquisition, at.Now)
-	for e.sent[0].op < op { // a grant that names one of these is not believed any more
+	for e.sent[0].op < op { // a grant that names one of these is not believed any more, and an answer to one is old
 		e.sent = e.sent[1:]
 	}
 	beat := trust.Pulse(e.Terms.TTL)
@@ -127,10 +126,11 @@ func (e *Entry) noteWaiting(op int64, said *Answer, at *Step) {
 	e.schedule(at)
 }
 
-// schedule sets the timer to the next heartbeat, or to the end of the holder's lease if that comes first.
+// schedule sets the timer to the next heartbeat, or to the end of the holder's lease if that comes first. The entry must
+// be queued.
 func (e *Entry) schedule(at *Step) {
-	if !e.queued || e.busy || !e.Waits() {
-		return
+	if e.busy {
+		return // the answer to the heartbeat in flight sets the timer
 	}
 	due := e.heartbeat
 	if e.holderEnds.Until(due) > 0 {
@@ -176,7 +176,7 @@ func (e *Entry) retry(most time.Duration, at *Step) {
 func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition, at *Step) {
 	a := e.Acquisition
 	sent, known := e.sentAt(op)
-	if !known || op < e.queuedOp || !e.grant(low, high, sent, e.Terms.TTL, 0, at) {
+	if !known || !e.grant(low, high, sent, e.Terms.TTL, 0, at) {
 		e.Kick(at)
 		return
 	}

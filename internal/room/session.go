@@ -157,7 +157,7 @@ func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledge
 // extend moves trust to until, which follows from the answer to a request sent at sent. Trust never moves back, because
 // an older answer may arrive later. If too few replicas have acknowledged the request, nothing changes.
 func (s *Session) extend(sent, until clock.Instant, acks int) (done bool) {
-	if s.Over || s.Away() || acks < s.Need().N {
+	if s.Over || acks < s.Need().N {
 		return false
 	}
 	s.trust = clock.Max(s.trust, until)
@@ -234,7 +234,7 @@ func (s *Session) Due(at *Step) (r Renewal, due bool) {
 		s.busy = true
 		need := s.Need()
 		r = Renewal{Lease: lease, Within: need.Within(s.shortest(at.Now)), Need: need}
-		r.Plain = need.N == 0 && s.Ledger.Settled() && (s.Terms.Permits.Of > 0 || s.Ledger.Meant.Reads == 0) && !s.several && !s.Room.Shared
+		r.Plain = need.N == 0 && s.Ledger.Settled() && !s.several && !s.Room.Shared
 	}
 	s.schedule(at)
 	return r, due
