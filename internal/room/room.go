@@ -227,7 +227,9 @@ func (r *Room) passClaim(flow Flow, place int64, at *Step) {
 		r.give(front, Given{Place: place}, at)
 	case flow == Flow{}:
 		r.claimed = false
-		r.forgetTaken(flow)
+		if r.rare != nil {
+			r.line = line{} // it is empty, and what it knows of the lock and of Redis is out of date
+		}
 	default:
 		delete(r.flows, flow)
 	}
@@ -301,13 +303,6 @@ func (r *Room) passToRun(s *Session, at *Step) bool {
 func (r *Room) noteTaken(a *Acquisition, now clock.Instant) {
 	if line := a.line(); line != nil {
 		line.takenAt = now
-	}
-}
-
-// forgetTaken forgets what a line knows of the lock and of Redis' silence, because both are out of date.
-func (r *Room) forgetTaken(flow Flow) {
-	if line := r.lineOf(flow); line != nil {
-		line.takenAt, line.silence = clock.Instant{}, silence{}
 	}
 }
 

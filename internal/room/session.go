@@ -600,7 +600,9 @@ func (s *Session) endLost(why error, at *Step) {
 	s.Over, s.why = true, why
 	at.timer(s.Acquisition, clock.Instant{}, 0)
 	r.sessions.remove(s)
-	r.forgetTaken(s.flow())
+	if line := r.lineOf(s.flow()); line != nil { // what it knows of the lock and of Redis is out of date
+		line.takenAt, line.silence = clock.Instant{}, silence{}
+	}
 	r.handClaim(s.Acquisition, PlaceNew, at)
 	s.dismiss(at)
 	for _, h := range s.holds.all() {
