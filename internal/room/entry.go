@@ -204,11 +204,11 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 		s.wake(e.Await, low, at)
 		need = s.Need().N // its holds from before the wait may need more
 	}
-	s.trust, s.renewed, s.token, s.left = until, sent, low, uint8(min(high-low, maxPasses))
+	s.trust, s.renewed, s.token, s.left = until, sent, low, uint16(min(high-low, stickyTokens))
 	s.unproven = acks < need
 	if e.Terms.Sticky > 0 && Keepable(low, high) {
 		e.Room.kept.giveBack(at)
-		e.Room.kept = &kept{of: s, last: high}
+		e.Room.kept = &kept{of: s}
 	}
 	e.Session, e.Acquisition.Entry = s, nil
 	e.Room.sessions.add(s)

@@ -16,7 +16,6 @@ func Keepable(low, high int64) bool { return high-low > maxPasses }
 // calls have such grants: nobody can re-enter those, so nobody else has their tokens.
 type kept struct {
 	of     *Session      // has the grant; may be over
-	last   int64         // its last token
 	unused bool          // it is kept at present
 	late   bool          // a call has taken it after a renewal was due: it is renewed, even if it is kept again
 	until  clock.Instant // when it is given back, if it is kept
@@ -30,12 +29,10 @@ func (k *kept) live() bool { return k != nil && k.unused && !k.of.Over }
 // back. It returns false, and keeps nothing, if others want the grant, it has no token left, or its renewals fail.
 func (k *kept) keep(s *Session, at *Step) bool {
 	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.trustEnds(s.Terms.TTL, clock.Instant{}).Add(-s.Terms.TTL/3))
-	if k.of != s || s.token >= k.last || s.run != nil || s.unproven || s.fails > 0 || at.Closing || s.isWanted() || at.Now.Reached(until) {
+	if k.of != s || s.left == 0 || s.run != nil || s.unproven || s.fails > 0 || at.Closing || s.isWanted() || at.Now.Reached(until) {
 		return false
 	}
-	s.token++
-	s.left = uint8(min(int64(s.left), k.last-s.token))
-	s.reserve()
+	s.reserveNext()
 	k.unused, k.until = true, until
 	// A timer that fires too early is set again by fired, so it is left alone: calls that take the lock in quick
 	// succession set no timer.

@@ -244,9 +244,7 @@ func (r *Room) passToLine(s *Session, at *Step) bool {
 		return false
 	}
 	r.passes++
-	s.token++
-	s.left--
-	s.reserve()
+	s.reserveNext()
 	r.give(front, Given{Acquisition: s.Acquisition}, at)
 	return true
 }

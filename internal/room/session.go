@@ -21,11 +21,11 @@ type Session struct {
 	handed  bool // granted for only the rest of the entry's lease, as by a message
 	// unproven: too few replicas have acknowledged the grant. No hold may be made of it, and it is not passed on.
 	unproven bool
-	waking   bool  // it holds again after a wait on a condition, and its call has not returned yet
-	left     uint8 // tokens left of its block, for holds to which the lock is passed on within the process
-	fails    uint8 // renewals that failed since the last that worked
-	Used     int32 // holds that calls have had, less those of skipRest: the name rests only if it is above zero
-	longest  int32 // longest lease that a statement has asked for, in ms: Redis may keep it that long
+	waking   bool   // it holds again after a wait on a condition, and its call has not returned yet
+	fails    uint8  // renewals that failed since the last that worked
+	left     uint16 // tokens left of its block, for holds that get the lock within the process
+	Used     int32  // holds that calls have had, less those of skipRest: the name rests only if it is above zero
+	longest  int32  // longest lease that a statement has asked for, in ms: Redis may keep it that long
 
 	trust   clock.Instant // until when nobody else can hold
 	renewed clock.Instant // sending time of the latest request that Redis answered with a lease
@@ -153,6 +153,13 @@ func (s *Session) share(h *Hold) *share {
 func (s *Session) reserve() { s.Ledger.Reserved = s.Ledger.Reserved.And(ledger.One(s.Read)) }
 
 func (s *Session) unreserve() { s.Ledger.Reserved = s.Ledger.Reserved.Less(ledger.One(s.Read)) }
+
+// reserveNext reserves a hold under the next token of the block: it gets the lock within the process.
+func (s *Session) reserveNext() {
+	s.token++
+	s.left--
+	s.reserve()
+}
 
 // extend moves trust to until, which follows from the answer to a request sent at sent. Trust never moves back, because
 // an older answer may arrive later. If too few replicas have acknowledged the request, nothing changes.
@@ -560,9 +567,7 @@ func (s *Session) canPass(at *Step) bool {
 // serve gives the session's next hold to the call of a, an acquisition of the run that waits in the queue. No command
 // is sent: a's place leaves the queue when the session is next renewed or released.
 func (s *Session) serve(a *Acquisition, at *Step) {
-	s.token++
-	s.left--
-	s.reserve()
+	s.reserveNext()
 	s.run.served = append(s.run.served, a)
 	a.Over, a.Entry.Given = true, s.Acquisition
 	at.timer(a, clock.Instant{}, 0)

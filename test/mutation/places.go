@@ -258,7 +258,7 @@ var placeRules = []Rule{
 	},
 	{
 		"each hold of a run has a token of its own", "internal/room Session.serve",
-		"s.token++", "",
+		"s.reserveNext()", "s.left--; s.reserve()",
 		[]string{"TestFairPassesOnToThoseOfItsProcessWhoAreNext"},
 	},
 	// Releases.

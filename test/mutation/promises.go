@@ -209,8 +209,8 @@ var promiseRules = []Rule{
 		[]string{"TestAnUnlockDuringAWaitOfItsOwnerEndsTheContextsOfTheHold"},
 	},
 	{
-		"a kept grant is passed on no further than its tokens go", "internal/room kept.keep",
-		"s.left = uint8(min(int64(s.left), k.last-s.token))", "",
+		"a kept grant is passed on no further than its tokens go", "internal/room Session.canPass",
+		"&& s.left > 0", "",
 		[]string{"TestCallsThatFollowEachOtherEndWithTheTokensOfAKeptGrant"},
 	},
 	{

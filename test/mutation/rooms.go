@@ -5,7 +5,7 @@ package mutation
 var roomRules = []Rule{
 	{
 		"a hold that is passed on has a token of its own", "internal/room Room.passToLine",
-		"s.token++", "",
+		"s.reserveNext()", "s.left--; s.reserve()",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{

@@ -19,12 +19,12 @@ var stickyRules = []Rule{
 	},
 	{
 		"each hold of a kept grant has a token of its own", "internal/room kept.keep",
-		"s.token++", "",
+		"s.reserveNext()", "s.left--; s.reserve()",
 		[]string{"TestAKeptLockIsTakenAgainWithoutACommand"},
 	},
 	{
 		"a kept grant has no more holds than tokens", "internal/room kept.keep",
-		"s.token >= k.last || ", "",
+		"s.left == 0 || ", "",
 		[]string{"TestAKeptGrantEndsWithItsTokens"},
 	},
 	{
