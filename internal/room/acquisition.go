@@ -205,12 +205,6 @@ func (a *Acquisition) flow() Flow {
 	return Flow{a.Name, a.Read}
 }
 
-// idle reports whether it does nothing but wait in the queue: it has never held, and no request is in flight that would
-// put it back into the queue.
-func (a *Acquisition) idle() bool {
-	return a.Session == nil && a.doubt == 0
-}
-
 // line returns the line of the calls for which it asks, or nil if it carries no claim.
 func (a *Acquisition) line() *line {
 	if !a.carries {

@@ -286,7 +286,9 @@ func (r *Room) passToRun(s *Session, at *Step) bool {
 		s.run.behind = s.run.behind[1:]
 		switch {
 		case a.Over: // its call has ended, and it leaves Redis' queue separately
-		case !a.idle() || *a.Terms != *s.Terms: // the run ends, and Redis grants the lock in the order of its queue
+		case a.Session != nil || a.doubt != 0 || *a.Terms != *s.Terms:
+			// It has held before, or a request in flight could put it back into the queue, or it wants other terms. So the run
+			// ends, and Redis grants the lock in the order of its queue.
 			s.run.behind = nil
 		default:
 			s.serve(a, at)

@@ -49,12 +49,12 @@ var runRules = []Rule{
 	},
 	{
 		"run: it is passed on to calls on the same terms", "internal/room Room.passToRun",
-		"!a.idle() || *a.Terms != *s.Terms", "!a.idle()",
+		"|| *a.Terms != *s.Terms", "",
 		[]string{"TestARunEndsWhereTheTermsChange"},
 	},
 	{
-		"run: it is not passed on to a call in doubt", "internal/room Acquisition.idle",
-		"&& a.doubt == 0", "",
+		"run: it is not passed on to a call in doubt", "internal/room Room.passToRun",
+		"|| a.doubt != 0", "",
 		[]string{"TestACallInDoubtIsGivenTheLockByRedis"},
 	},
 	{
