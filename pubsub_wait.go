@@ -604,20 +604,20 @@ func (w *waiting) endOfTry(err error) error {
 func (w *waiting) explain(err error) error {
 	err = w.endOfTry(err)
 	if w.goneGrants > 1 {
-		err = &hintError{err, fmt.Sprintf("%d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
-			w.goneGrants, w.lock.terms.TTL)}
+		err = fmt.Errorf("%w; %d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
+			err, w.goneGrants, w.lock.terms.TTL)
 	}
 	// The holder may be an outer call of this one or an unrelated goroutine, so hintBeside is never logged.
 	if w.hint == "" && w.wasTaken && w.heldFor(w.keeper.room.HeldSince) >= w.lock.terms.TTL/3 {
 		w.hint = hintBeside
 	}
 	if w.hint != "" {
-		err = &hintError{err, w.hint}
+		err = fmt.Errorf("%w; %s", err, w.hint)
 	}
 	taken := ending.Is(err, ErrNotAcquired)
 	if w.keeper.c.cfg.whoHolds && w.wasTaken && !w.inQuorum && (taken && !w.falseIfTaken || !taken && w.ctx.Err() != nil) {
 		if who := w.whoHolds(); who != "" {
-			err = &hintError{err, who}
+			err = fmt.Errorf("%w; %s", err, who)
 		}
 	}
 	return err
@@ -649,16 +649,6 @@ func (w *waiting) whoHolds() string {
 
 // whoWithin is how long whoHolds may take.
 const whoWithin = 100 * time.Millisecond
-
-// A hintError is the error of a wait with a hint for the caller.
-type hintError struct {
-	err  error
-	hint string
-}
-
-func (e *hintError) Error() string { return e.err.Error() + "; " + e.hint }
-
-func (e *hintError) Unwrap() error { return e.err }
 
 const (
 	hintHeld   = "this handle holds the lock for another owner: a nested call has to name the owner of the outer one, see relock.WithOwner"
