@@ -1,6 +1,7 @@
 package relock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,10 +169,7 @@ func (a *acquisition) markGone() error {
 	}
 	why := lostFor(a.Why())
 	a.keeper.end(&at)
-	if why == nil {
-		return ErrNotHeld // it was released in the meantime
-	}
-	return why
+	return cmp.Or(why, ErrNotHeld) // why is nil if it was released in the meantime
 }
 
 // tell sends statements until the caller's wish w is fulfilled or, if w is nil, until Redis knows the session's counts.

@@ -1,6 +1,7 @@
 package relock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -75,7 +76,7 @@ func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 	}
 	k.end(&at)
 	if e == nil { // by has ended, or the session is lost, waits already, or has no write hold left
-		return w.lossOr(ErrNotHeld)
+		return cmp.Or(w.a.loss(), ErrNotHeld)
 	}
 	return w.sendWait(bounded, e)
 }
@@ -121,7 +122,7 @@ func (w *awaiting) sendWait(ctx context.Context, e *room.Entry) error {
 	}
 	k.end(&at)
 	if err != nil {
-		return w.lossOr(failed(patient, err, at.Now, began))
+		return cmp.Or(w.a.loss(), failed(patient, err, at.Now, began))
 	}
 	return w.waitRefusal(said)
 }
@@ -268,13 +269,5 @@ func (w *awaiting) lose(why error) error {
 	at := k.begin()
 	w.a.Session.LoseHeld(why, &at)
 	k.end(&at)
-	return w.lossOr(why)
-}
-
-// lossOr returns the loss of the holds if they are lost, else err.
-func (w *awaiting) lossOr(err error) error {
-	if lost := w.a.loss(); lost != nil {
-		return lost
-	}
-	return err
+	return cmp.Or(w.a.loss(), why)
 }
