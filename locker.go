@@ -65,7 +65,6 @@ type Client struct {
 	labels      *label.Book
 	specs       specs
 	cfg         config
-	inboxPrefix string
 	wire        *wire.Encoder
 	transport   *transport.Transport
 	listeners   *listener.Listeners
@@ -135,8 +134,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 	if cfg.sharded {
 		c.id = key.Sharded(c.id)
 	}
-	c.inboxPrefix = key.Inbox(cfg.prefix, "")
-	c.wire = wire.NewEncoder(c.id, c.inboxPrefix, cfg.terms.TTL, cfg.tokenKeep)
+	c.wire = wire.NewEncoder(c.id, key.Inbox(cfg.prefix, ""), cfg.terms.TTL, cfg.tokenKeep)
 	c.tracker = shutdown.New(&c.registry.mu, func() int { return len(c.registry.acquisitions) + c.registry.ticketReleases })
 	c.registry.tracker = c.tracker
 	c.closing, c.endClosing = context.WithCancel(context.Background())

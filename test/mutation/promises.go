@@ -29,7 +29,7 @@ var promiseRules = []Rule{
 	},
 	{
 		"scripts say the channel of the client's prefix", ". New",
-		"c.wire = wire.NewEncoder(c.id, c.inboxPrefix,", `c.wire = wire.NewEncoder(c.id, key.Inbox("relock", ""),`,
+		`c.wire = wire.NewEncoder(c.id, key.Inbox(cfg.prefix, ""),`, `c.wire = wire.NewEncoder(c.id, key.Inbox("relock", ""),`,
 		[]string{"TestWaitersUnderAnyPrefixAreWokenByMessage"},
 	},
 	{
