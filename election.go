@@ -153,11 +153,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Holder, error] {
 
 // usable returns the error of an Election that was not made by NewElection or has a bad name or option, or nil.
 func (e *Election) usable() error {
-	switch {
-	case e == nil || e.lock == nil:
+	if e == nil || e.lock == nil {
 		return fmt.Errorf("relock: %w: make an Election with Client.NewElection", ErrInvalidOption)
-	case e.lock.bad() != nil:
-		return lockError(e.lock.Name(), e.lock.bad())
 	}
-	return nil
+	return lockError(e.lock.Name(), e.lock.bad())
 }
