@@ -251,8 +251,4 @@ func endedContext(parent context.Context, why error) context.Context {
 }
 
 // closed is a channel that is always closed.
-var closed = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
+var closed = endedContext(context.Background(), nil).Done()
