@@ -277,10 +277,21 @@ func (l *Lock) try(ctx context.Context, wait time.Duration, m manner) (*Hold, er
 	return l.acquire(bounded, m)
 }
 
-// acquire gets a hold and puts it on the handle. If the grant is lost before the call can return, for example because
-// the process pauses, acquire starts again.
+// acquire makes all checks that need no Redis, gets a hold and puts it on the handle. If the grant is lost before the
+// call can return, for example because the process pauses, acquire starts again.
 func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
-	owner, err := l.check(ctx)
+	owner, err := "", l.bad()
+	switch {
+	case err != nil:
+	case ctx == nil:
+		err = errNoContext
+	case ctx.Err() != nil:
+		err = unasked(ctx)
+	default:
+		if owner, err = ownerFor(ctx, l); err == nil {
+			err = waitsForItself(ctx, l, owner)
+		}
+	}
 	if err != nil {
 		return nil, lockError(l.Name(), err)
 	}
@@ -305,23 +316,6 @@ func (l *Lock) acquire(ctx context.Context, m manner) (*Hold, error) {
 			return nil, lockError(l.Name(), err)
 		}
 	}
-}
-
-// check makes all checks that need no Redis, and returns the owner for whom the call locks.
-func (l *Lock) check(ctx context.Context) (owner string, err error) {
-	if err := l.bad(); err != nil {
-		return "", err
-	}
-	if ctx == nil {
-		return "", errNoContext
-	}
-	if ctx.Err() != nil {
-		return "", unasked(ctx)
-	}
-	if owner, err = ownerFor(ctx, l); err != nil {
-		return "", err
-	}
-	return owner, waitsForItself(ctx, l, owner)
 }
 
 // ownerFor returns the owner for whom a call under ctx locks l. "" means an anonymous call.
