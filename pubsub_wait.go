@@ -286,19 +286,40 @@ func (w *waiting) askingAgain(trouble error) {
 	}
 }
 
-// sendOnce sends one copy of the request, and tells the room the answer or the failure.
+// sendOnce sends one copy of the request, and tells the room the answer or the failure. It sends nothing if a message
+// has brought the outcome of an earlier, unanswered copy.
 func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	k, c := a.keeper, a.keeper.c
-	q, call, block, echo, err := w.next(a, place)
-	if err != nil || q.Entry == nil {
-		w.said = room.Answer{Code: room.Queued} // so askAndWait takes the outcome that a message has brought
+	at := k.begin()
+	if !a.Asks() {
+		k.end(&at)
+		w.said = room.Answer{Code: room.Queued} // so askAndWait takes that outcome
+		return nil
+	}
+	if err := c.registry.register(a); err != nil { // after Asks: nothing would unregister an acquisition that is over
+		k.end(&at)
 		return err
 	}
+	at.Server = k.serverNow()
+	echo := wire.Quiet
+	if place >= room.PlaceNew {
+		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
+	}
+	q := a.Entry.NextRequest(&at)
+	asks := wireRequest(q, place)
+	call := c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, asks)
+	switch {
+	case w.ticket != "":
+		call = c.wire.Resume(k.keys(), w.ticket, asks, q.NotAfter)
+	case q.OneKey: // while the slot migrates, a Cluster refuses commands with two keys
+		call.Keys = call.Keys[:1]
+	}
+	k.end(&at)
 	need := a.Terms.Replicas
 	raw, acks, err := k.do(w.ctx, need.Within(a.Terms.TTL), need, call)
 	var now int64
 	if err == nil {
-		now, w.said, err = wire.DecodeAnswer(raw, block, a.Terms.TTL)
+		now, w.said, err = wire.DecodeAnswer(raw, asks.Block, a.Terms.TTL)
 	}
 	if err != nil {
 		at := k.begin()
@@ -313,7 +334,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	if w.said.More {
 		c.settle(k.keys())
 	}
-	at := k.begin()
+	at = k.begin()
 	defer k.end(&at)
 	switch short := q.Answered(&w.said, acks, &at); {
 	case short:
@@ -325,34 +346,6 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 		c.listeners.Expect(k.listener, q.Sent)
 	}
 	return nil
-}
-
-// next makes the next copy of the request. block is the number of tokens that it asks for. q.Entry is nil if there is
-// nothing to send: a message has brought the outcome of an earlier, unanswered copy.
-func (w *waiting) next(a *acquisition, place int64) (q room.Request, call transport.Call, block int, echo wire.Echo, err error) {
-	k, c := a.keeper, a.keeper.c
-	at := k.begin()
-	defer k.end(&at)
-	if !a.Asks() {
-		return q, call, 0, echo, nil
-	}
-	if err = c.registry.register(a); err != nil { // after Asks: nothing would unregister an acquisition that is over
-		return q, call, 0, echo, err
-	}
-	at.Server = k.serverNow()
-	if place >= room.PlaceNew {
-		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
-	}
-	q = a.Entry.NextRequest(&at)
-	asks := wireRequest(q, place)
-	if w.ticket != "" {
-		return q, c.wire.Resume(k.keys(), w.ticket, asks, q.NotAfter), asks.Block, echo, nil
-	}
-	call = c.wire.Acquire(k.keys(), k.kind, q.NotAfter, echo, asks)
-	if q.OneKey { // while the slot migrates, a Cluster refuses commands with two keys
-		call.Keys = call.Keys[:1]
-	}
-	return q, call, asks.Block, echo, nil
 }
 
 // wireRequest returns the arguments of a request.

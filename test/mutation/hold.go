@@ -154,7 +154,7 @@ var holdRules = []Rule{
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
 	{
-		"a request that queues has an echo", ". waiting.next",
+		"a request that queues has an echo", ". waiting.sendOnce",
 		"k.kind, q.NotAfter, echo, asks", "k.kind, q.NotAfter, wire.Quiet, asks",
 		[]string{"TestWaiterWhoseInboxHearsKeepsItsConnection"},
 	},
@@ -204,7 +204,7 @@ var holdRules = []Rule{
 		[]string{"TestLongestTTLOfNestedHoldsIsRenewed"},
 	},
 	{
-		"a request that queues proves a silent inbox", ". waiting.next",
+		"a request that queues proves a silent inbox", ". waiting.sendOnce",
 		"if place >= room.PlaceNew {", "if false {",
 		[]string{"TestDeafInboxIsFoundByARequestThatQueues"},
 	},
