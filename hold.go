@@ -323,22 +323,21 @@ func (h *Hold) markReturned(rests bool) {
 	}
 }
 
-// raise raises the token counter in Redis to at least that token. A quorum needs it, because its token comes from one
-// of several primaries. It reports whether Redis has answered that the hold is held and the counter is raised.
-func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (held bool) {
+// raise raises the token counter in Redis to at least that token; 0 raises nothing. A quorum needs it, because its token
+// comes from one of several primaries. held says whether Redis has the hold: if so, the counter is raised.
+func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (held bool, err error) {
 	a := h.acquisition()
-	s := wire.Session{Hash: a.keeper.keys().Hash, Nonce: a.nonce.String(), Owner: a.owner()}
 	instant := wire.Instant(token) // the room and Redis store tokens without the owner's digits
-	raw, err := h.lock.c.transport.Do(ctx, within, h.lock.c.wire.Raise(s, instant, h.lock.terms.TTL))
+	raw, err := h.lock.c.transport.Do(ctx, within, h.lock.c.wire.Raise(a.session(), instant, h.lock.terms.TTL))
 	if err == nil {
 		held, err = wire.DecodeRaise(raw)
 	}
-	if held = held && err == nil; held {
+	if err == nil && held && token > 0 {
 		a.keeper.mu.Lock()
 		h.hold.Session.Raise(instant)
 		a.keeper.mu.Unlock()
 	}
-	return held
+	return held, err
 }
 
 // downgrade makes the hold a read hold here first, and then tells Redis, which may execute the request late or never.

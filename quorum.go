@@ -14,7 +14,6 @@ import (
 	"github.com/relock-go/relock/internal/quorum"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
-	"github.com/relock-go/relock/internal/wire"
 )
 
 // A Quorum makes locks that are held on a majority of independent primaries. No lock is lost if a minority of them
@@ -521,17 +520,12 @@ func (p part) MarkReturned(rests bool) { p.markReturned(rests) }
 func (p part) WhenWanted(f func()) { p.whenWanted(f) }
 
 func (p part) Raise(ctx context.Context, within time.Duration, token int64) bool {
-	return p.raise(ctx, within, token)
+	held, err := p.raise(ctx, within, token)
+	return held && err == nil
 }
 
 func (p part) AskWhetherHeld(ctx context.Context, within time.Duration) {
-	a := p.acquisition()
-	s := wire.Session{Hash: a.keeper.keys().Hash, Nonce: a.nonce.String(), Owner: a.owner()}
-	raw, err := p.lock.c.transport.Do(ctx, within, p.lock.c.wire.Raise(s, 0, p.lock.terms.TTL)) // raises nothing
-	if err != nil {
-		return
-	}
-	if held, err := wire.DecodeRaise(raw); err == nil && !held {
-		_ = a.markGone()
+	if held, err := p.raise(ctx, within, 0); err == nil && !held {
+		_ = p.acquisition().markGone()
 	}
 }
