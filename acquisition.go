@@ -121,7 +121,6 @@ func (a *acquisition) reenter(w *waiting, reserved bool) (h *Hold, err error) {
 func (a *acquisition) prove(ctx context.Context, once bool) error {
 	a.keeper.mu.Lock()
 	x := a.Session.Confirmation()
-	a.makeTurn()
 	a.Session.Ledger.Wish(x)
 	a.keeper.mu.Unlock()
 	defer func() { // deferred, because a hook of the redis client may panic or end the goroutine
@@ -140,9 +139,12 @@ func (a *acquisition) makeTurn() {
 	}
 }
 
-// takeTurn waits until the caller has the turn. It returns ctx's error if ctx ends first, and ErrClosed if the client
-// closes first.
+// takeTurn waits until the caller has the turn, which it makes if there is none. It returns ctx's error if ctx ends
+// first, and ErrClosed if the client closes first.
 func (a *acquisition) takeTurn(ctx context.Context) error {
+	a.keeper.mu.Lock()
+	a.makeTurn()
+	a.keeper.mu.Unlock()
 	select {
 	case a.turn.place <- struct{}{}:
 		return nil
@@ -151,14 +153,6 @@ func (a *acquisition) takeTurn(ctx context.Context) error {
 	case <-a.keeper.c.ctx.Done():
 		return ErrClosed // the call that has the turn may never give it back
 	}
-}
-
-// takeTurnForCond is takeTurn for the calls of a Cond. It makes the turn if there is none.
-func (a *acquisition) takeTurnForCond(ctx context.Context) error {
-	a.keeper.mu.Lock()
-	a.makeTurn()
-	a.keeper.mu.Unlock()
-	return a.takeTurn(ctx)
 }
 
 // markGone marks the session as lost because Redis no longer has it, and returns why.

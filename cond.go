@@ -147,7 +147,7 @@ func (c *Cond) signal(ctx context.Context, most int) error {
 // Redis ignores a signal whose number is not above that of the last one, such as a copy.
 func (c *Cond) signalBy(ctx context.Context, a *acquisition, most int) error {
 	k := a.keeper
-	if err := a.takeTurnForCond(ctx); err != nil {
+	if err := a.takeTurn(ctx); err != nil {
 		return err
 	}
 	defer func() { <-a.turn.place }()

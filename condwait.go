@@ -65,7 +65,7 @@ func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 	if k.c.tracker.Draining() {
 		return ErrClosed
 	}
-	if err := w.a.takeTurnForCond(ctx); err != nil {
+	if err := w.a.takeTurn(ctx); err != nil {
 		return err
 	}
 	defer func() { <-w.a.turn.place }()

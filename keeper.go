@@ -105,7 +105,7 @@ func (k *keeper) newAcquisition(owner string, l *Lock, carries bool) *acquisitio
 	if owner == "" {
 		a.number = k.c.ownerCount.Add(1)
 	}
-	if a.Named() || k.room.Shared { // the number of its holds can change
+	if a.Named() || k.room.Shared { // several holds: an Unlock may have to hear of the release by another (turn.end)
 		a.makeTurn()
 	}
 	a.task.Of = a
