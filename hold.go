@@ -297,10 +297,14 @@ func (h *Hold) giveBack() {
 
 // releaseUnlessDetached is Release, but returns nil if Detach has ended the hold, as the function of a Do may do.
 func (h *Hold) releaseUnlessDetached() error {
-	if err := h.Release(); !h.wasDetached() {
-		return err
+	err := h.Release()
+	k := h.keeper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h.extras != nil && h.detached {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // skipRest takes the hold out of the count Session.Used. The name rests after the session only if that is above zero.
@@ -503,8 +507,8 @@ func (h *Hold) lostHook(why error, now clock.Instant) {
 // detach is Detach, but its errors do not name the lock.
 func (h *Hold) detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	refused := cmp.Or(between("a ticket's time", keep, time.Millisecond, maxTTL), unusable(ctx))
-	k := h.keeper()
-	t := h.ticket()
+	a, t := h.acquisition(), h.ticket()
+	k := a.keeper
 	at := k.begin()
 	now := at.Now
 	h.hold.Session.Check(&at)
@@ -520,7 +524,8 @@ func (h *Hold) detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 		return "", err
 	}
 	t.Read = h.hold.Read // a Downgrade may have changed it until now
-	d := h.detaching(t, keep)
+	r := a.releasing()
+	d := &detaching{r, t.Nonce, keep, k.c.wire.Detach(r.note.Keys, a.session(), t.Nonce, h.hold.Token, h.hold.Read, keep, r.note.Doubt)}
 	cancel := h.cancelAll(ErrNotHeld)
 	k.end(&at)
 	request, release := h.outlasting(ctx)
@@ -542,14 +547,6 @@ func (h *Hold) detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 	h.releasedHook(nil, now)
 	given = true
 	return t.text(), nil
-}
-
-// wasDetached reports whether Detach has handed the hold over, so that Do has nothing to release.
-func (h *Hold) wasDetached() bool {
-	k := h.keeper()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return h.extras != nil && h.detached
 }
 
 // outlasting returns a context for the request that hands h to a ticket. That is ctx, unless ctx descends from a
@@ -579,13 +576,6 @@ func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelF
 	}
 	bounded, stop := context.WithDeadline(request, until)
 	return bounded, func() { free(); drop(); stop(); cancel(context.Canceled) }
-}
-
-// detaching returns the request that hands the hold to the ticket. It needs the keeper's mu.
-func (h *Hold) detaching(t ticket, keep time.Duration) *detaching {
-	a := h.acquisition()
-	r := a.releasing()
-	return &detaching{r, t.Nonce, keep, a.keeper.c.wire.Detach(r.note.Keys, a.session(), t.Nonce, h.hold.Token, h.hold.Read, keep, r.note.Doubt)}
 }
 
 // ticket returns a new ticket for the hold. Its Read is not set yet.

@@ -246,7 +246,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a Do whose hold was handed over has nothing to release", ". Hold.releaseUnlessDetached",
-		"!h.wasDetached()", "true",
+		"h.extras != nil && h.detached", "false",
 		[]string{"TestDetachWorksUnderTheContextOfItsOwnHold"},
 	},
 	{
