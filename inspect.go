@@ -90,21 +90,25 @@ const waitersPage = 500
 // readersPage is how many sessions one script reads.
 const readersPage = 250
 
-// readInfo reads an Info whose labels are still clients' IDs. now is the server's time of the first page, in ms.
-func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
+// readInfo reads an Info whose labels are still clients' IDs. page is its first page, or nil if that must be read too.
+// now is the server's time of the first page, in ms.
+func readInfo(ctx context.Context, l *Lock, page *wire.InfoReply) (all Info, now int64, err error) {
 	at := map[string]int{}
-	for after := int64(0); ; {
-		raw, err := ask(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, after, readersPage) })
-		if err != nil {
-			return Info{}, 0, err
-		}
-		page, err := wire.DecodeInfo(raw)
-		if err != nil {
-			return Info{}, 0, lockError(l.Name(), err)
+	for after := int64(0); ; after, page = page.Next, nil {
+		if page == nil {
+			raw, err := ask(ctx, l, func(e *wire.Encoder, keys key.Keys) transport.Call { return e.Info(keys, after, readersPage) })
+			if err != nil {
+				return Info{}, 0, err
+			}
+			read, err := wire.DecodeInfo(raw)
+			if err != nil {
+				return Info{}, 0, lockError(l.Name(), err)
+			}
+			page = &read
 		}
 		if after == 0 {
 			now = page.Now
-			all = withoutHolders(l.Name(), page)
+			all = Info{Name: l.Name(), Kind: page.Kind, Waiters: page.Waiters, CondWaiters: page.Awaits, Resting: page.Resting}
 		}
 		for _, h := range page.Holders {
 			all.add(holderOf(h), at)
@@ -112,21 +116,15 @@ func readInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 		if page.Next <= after {
 			return all, now, nil
 		}
-		after = page.Next
 	}
 }
 
 // labelledInfo is readInfo, but replaces the clients' IDs by their labels.
 func labelledInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
-	if all, now, err = readInfo(ctx, l); err == nil {
+	if all, now, err = readInfo(ctx, l, nil); err == nil {
 		l.c.putLabels(ctx, all.labels(nil))
 	}
 	return all, now, err
-}
-
-// withoutHolders returns the Info of a lock's first page, without what Info.add adds: Holders and Permits.
-func withoutHolders(name string, page wire.InfoReply) Info {
-	return Info{Name: name, Kind: page.Kind, Waiters: page.Waiters, CondWaiters: page.Awaits, Resting: page.Resting}
 }
 
 // holderOf returns a holder with its client's ID as label.
@@ -175,7 +173,7 @@ func forceHolder(ctx context.Context, l *Lock, h Holder) (ended bool, err error)
 		return false, lockError(l.Name(), cmp.Or(l.bad(), fmt.Errorf("%w: the holder to remove has neither an owner nor a token", ErrInvalidOption)))
 	case h.Owner == "" || h.Token == 0, wire.Token(wire.Instant(h.Token), h.Owner) != h.Token:
 		// Redis ignores a token's last digits, which come from the owner's name. So they are compared here.
-		there, _, err := readInfo(ctx, l)
+		there, _, err := readInfo(ctx, l, nil)
 		if err != nil {
 			return false, err
 		}
@@ -199,7 +197,7 @@ func forceHolder(ctx context.Context, l *Lock, h Holder) (ended bool, err error)
 // forceHolders is ForceUnlock, but returns what it has or may have ended, for the command and relockweb. Each Label is
 // still a client's ID: see putLabels.
 func forceHolders(ctx context.Context, l *Lock) (ended Info, err error) {
-	there, now, err := readInfo(ctx, l)
+	there, now, err := readInfo(ctx, l, nil)
 	if err != nil {
 		return Info{}, err
 	}

@@ -147,22 +147,15 @@ func (s *scan) pages(locks []*Lock) []*wire.InfoReply {
 	return pages
 }
 
-// whole makes an Info of page, with client IDs as labels. If page is nil or not the whole lock, it reads the lock on
-// its own. But if silence is set, Redis did not answer about an earlier lock, and whole returns that error.
+// whole makes an Info of page, with client IDs as labels, and reads the rest of the lock. If page is nil, it reads the
+// whole lock. But if silence is set, Redis did not answer about an earlier lock, and whole returns that error instead.
 func (s *scan) whole(l *Lock, page *wire.InfoReply, silence *requestError) (Info, error) {
-	if page == nil || page.Next > 0 {
-		if silence != nil {
-			return Info{Name: l.Name()}, lockError(l.Name(), silence)
-		}
-		info, _, err := readInfo(s.ctx, l)
-		info.Name = l.Name()
-		return info, err
+	if silence != nil && (page == nil || page.Next > 0) {
+		return Info{Name: l.Name()}, lockError(l.Name(), silence)
 	}
-	info, at := withoutHolders(l.Name(), *page), map[string]int{}
-	for _, h := range page.Holders {
-		info.add(holderOf(h), at)
-	}
-	return info, nil
+	info, _, err := readInfo(s.ctx, l, page)
+	info.Name = l.Name() // with an error, too
+	return info, err
 }
 
 // tell yields one value. It returns errLeft if the caller has left the loop, or why the iteration must end, or nil.

@@ -96,7 +96,7 @@ func (q *Quorum) check(primaries []quorum.Primary) func(ctx context.Context, hol
 
 // meets returns an error if the server of this client shows a hold of another client of the Quorum.
 func (q *Quorum) meets(ctx context.Context, l *Lock, client int) error {
-	info, _, _ := readInfo(ctx, l) // a server that does not answer shows nothing
+	info, _, _ := readInfo(ctx, l, nil) // a server that does not answer shows nothing
 	holds := func(id string) bool {
 		return slices.ContainsFunc(info.Holders, func(h Holder) bool { return h.Label == id }) // labels are still IDs
 	}

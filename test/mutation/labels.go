@@ -195,12 +195,12 @@ var labelRules = []Rule{
 	},
 	{
 		"all holders of a listed lock are told", ". scan.whole",
-		"page == nil || page.Next > 0", "page == nil",
+		"info, _, err := readInfo(s.ctx, l, page)", "if page != nil { page.Next = 0 }; info, _, err := readInfo(s.ctx, l, page)",
 		[]string{"TestManyReadersAreReadInPages"},
 	},
 	{
-		"a free name has the kind that it had last", ". withoutHolders",
-		"return Info{", "if len(page.Holders)+page.Waiters == 0 && page.Resting == 0 { page.Kind = `` }; return Info{",
+		"a free name has the kind that it had last", ". readInfo",
+		"all = Info{", "if len(page.Holders)+page.Waiters == 0 && page.Resting == 0 { page.Kind = `` }; all = Info{",
 		[]string{"TestAFreeNameHasTheKindThatItHadLast"},
 	},
 	{
