@@ -22,15 +22,17 @@ type Majority struct {
 	votes   chan struct{} // a primary has answered, or a member has changed; capacity one
 	gone    chan struct{} // a hold on a primary has ended, so the pause of keep must end; capacity one
 	lost    chan struct{}
+	asked   sync.Once     // by the first call of Awaited
+	wanted  chan struct{} // closed by want
+	want    func()
 
-	mu       sync.Mutex    // guards the following fields; no primary and no hold is called under it
-	token    int64         // 0 until elect has chosen it
-	owner    string        // the owner that the token belongs to
-	err      error         // why the Majority has ended
-	returned bool          // the caller has it: see MarkReturned
-	wanted   chan struct{} // closed by want; nil until the first call of Awaited
-	want     func()
-	members  []member // by primary
+	mu       sync.Mutex // guards the following fields; no primary and no hold is called under it
+	token    int64      // 0 until elect has chosen it
+	owner    string     // the owner that the token belongs to
+	err      error      // why the Majority has ended
+	returned bool       // the caller has it: see MarkReturned
+	awaited  bool       // Awaited was called
+	members  []member   // by primary
 }
 
 // A member is the state of one primary in a Majority.
@@ -252,10 +254,10 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 		_ = hold.Release()
 	case kept:
 		h.mu.Lock()
-		want, returned := h.want, h.returned
+		awaited, returned := h.awaited, h.returned
 		h.mu.Unlock()
-		if want != nil {
-			hold.WhenWanted(want)
+		if awaited {
+			hold.WhenWanted(h.want)
 		}
 		if returned {
 			hold.MarkReturned(time.Since(h.granted) < h.lock.Rest)
@@ -452,24 +454,17 @@ func (h *Majority) Lost() <-chan struct{} { return h.lost }
 
 // Awaited returns a channel that is closed when others wait for the end of any of its holds.
 func (h *Majority) Awaited() <-chan struct{} {
-	h.mu.Lock()
-	wanted := h.wanted
-	first := wanted == nil
-	if first {
-		wanted = make(chan struct{})
-		h.wanted, h.want = wanted, sync.OnceFunc(func() { close(wanted) })
-	}
-	want := h.want
-	h.mu.Unlock()
-	if !first {
-		return wanted
-	}
-	for _, m := range h.snapshot() { // adopt sees to those that come later
-		if m.hold != nil {
-			m.hold.WhenWanted(want)
+	h.asked.Do(func() {
+		h.mu.Lock()
+		h.awaited = true
+		h.mu.Unlock()
+		for _, m := range h.snapshot() { // adopt sees to those that come later
+			if m.hold != nil {
+				m.hold.WhenWanted(h.want)
+			}
 		}
-	}
-	return wanted
+	})
+	return h.wanted
 }
 
 // End returns a context that ends with the Majority. Its cause is the reason: after a loss it is Lost, even if the

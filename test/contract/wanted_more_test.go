@@ -96,6 +96,7 @@ func TestAQuorumIsWantedWhenAnotherWaits(t *testing.T) {
 		p := newPrimaries(s, 3)
 		h, err := p.lock("l").Acquire(t.Context())
 		rig.Must(t, err)
+		synctest.Wait() // until all primaries are held
 		wanted := h.Wanted()
 		synctest.Wait()
 		if rig.IsShut(wanted) {

@@ -295,12 +295,12 @@ var placeRules = []Rule{
 	},
 	{
 		"a quorum is wanted at its primaries", "internal/quorum Majority.Awaited",
-		"m.hold.WhenWanted(want)", "_ = want",
+		"m.hold.WhenWanted(h.want)", "",
 		[]string{"TestAQuorumIsWantedWhenAnotherWaits"},
 	},
 	{
 		"a quorum is wanted at a primary that it takes later", "internal/quorum Majority.adopt",
-		"hold.WhenWanted(want)", "_ = want",
+		"hold.WhenWanted(h.want)", "",
 		[]string{"TestAQuorumIsWantedAtAPrimaryThatItTookLater"},
 	},
 	{
