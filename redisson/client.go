@@ -111,7 +111,7 @@ func (c *Client) hear(ctx context.Context) error {
 	}
 	if c.channels.Load() == nil {
 		c.publish = map[bool]string{true: "SPUBLISH", false: "PUBLISH"}[sharded]
-		c.channels.Store(c.newChannels(sharded, cluster))
+		c.channels.Store(c.newChannels(sharded))
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (c *Client) askSharded(ctx context.Context) error {
 	}
 }
 
-func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
+func (c *Client) newChannels(sharded bool) *inbox.Shards {
 	var serves func(context.Context, inbox.Node, string) error
 	if sharded { // an ordinary message reaches all servers of a Cluster, so any server will do
 		serves = inbox.Serves
@@ -165,14 +165,10 @@ func (c *Client) newChannels(sharded, cluster bool) *inbox.Shards {
 	return inbox.NewShards(inbox.ShardsConfig{
 		Plain: !sharded,
 		Node: func(ctx context.Context, channel string) (string, inbox.Node, error) {
-			if !sharded || !cluster {
+			if !sharded {
 				return "", c.rdb, nil
 			}
-			node, err := c.rdb.(primaries).MasterForKey(ctx, channel)
-			if err != nil {
-				return "", nil, err
-			}
-			return node.Options().Addr, node, nil
+			return inbox.NodeOf(ctx, c.rdb, channel)
 		},
 		Serves:  serves,
 		Moved:   c.transport.Reload,

@@ -43,6 +43,22 @@ type Node interface {
 	HDel(ctx context.Context, key string, fields ...string) *redis.IntCmd
 }
 
+// NodeOf implements [ShardsConfig.Node] for rdb, which may be a client of a Cluster.
+func NodeOf(ctx context.Context, rdb Node, channel string) (name string, node Node, err error) {
+	many, ok := rdb.(interface {
+		MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+	})
+	if !ok {
+		return "", rdb, nil
+	}
+	// The Cluster client's own SSubscribe will not do: it may use a replica, and it does not tell which server it uses.
+	primary, err := many.MasterForKey(ctx, channel)
+	if err != nil {
+		return "", nil, err
+	}
+	return primary.Options().Addr, primary, nil
+}
+
 // Serves implements [ShardsConfig.Serves] for servers of a Cluster. It sends a write command that changes nothing: a
 // server that does not serve the channel answers with a redirection.
 func Serves(ctx context.Context, node Node, channel string) error {

@@ -166,7 +166,9 @@ func (ls *Listeners) Check(l *Listener) {
 
 func (ls *Listeners) newShards() *inbox.Shards {
 	return inbox.NewShards(inbox.ShardsConfig{
-		Node:    ls.node,
+		Node: func(ctx context.Context, channel string) (string, inbox.Node, error) {
+			return inbox.NodeOf(ctx, ls.cfg.Redis, channel)
+		},
 		Serves:  inbox.Serves,
 		Moved:   ls.cfg.Reload,
 		Deliver: func(_, payload string) { ls.cfg.Deliver(payload) },
@@ -175,22 +177,6 @@ func (ls *Listeners) newShards() *inbox.Shards {
 		Failed:  ls.failed,
 		Linger:  shardLinger,
 	})
-}
-
-// node returns the name and a client of the server that serves a channel.
-func (ls *Listeners) node(ctx context.Context, channel string) (string, inbox.Node, error) {
-	many, ok := ls.cfg.Redis.(interface {
-		MasterForKey(ctx context.Context, key string) (*redis.Client, error)
-	})
-	if !ok {
-		return "", ls.cfg.Redis, nil
-	}
-	// The Cluster client's own SSubscribe will not do: it may use a replica, and it does not tell which server it uses.
-	node, err := many.MasterForKey(ctx, channel)
-	if err != nil {
-		return "", nil, err
-	}
-	return node.Options().Addr, node, nil
 }
 
 // Inbox returns the inbox for all locks. The first lock starts it, unless the locks have sharded channels.
