@@ -69,7 +69,9 @@ func (o *streamSource) connect() {
 	ctx, end := context.WithTimeout(context.Background(), openingLimit)
 	p := &opening{source: o, began: now, cancelDial: end, over: make(chan struct{}), poolLost: pool.StaleConns}
 	o.opening.Store(p)
-	o.running.Go(func() { p.run(ctx) })
+	o.t.mu.Lock()
+	o.t.spawn(func() { p.run(ctx) })
+	o.t.mu.Unlock()
 }
 
 // run dials, and ends the opening.
@@ -184,7 +186,7 @@ func (o *streamSource) await(ctx context.Context, timeout time.Duration) error {
 
 // dialWait is how long after its start calls wait for a dial. Then they use the pool, which may work meanwhile.
 func (o *streamSource) dialWait(p *opening, timeout time.Duration) time.Duration {
-	rtt := time.Duration(o.rtt.Load())
+	rtt := time.Duration(o.t.rtt.Load())
 	switch {
 	case p.gaveUpOn.Load() && o.rdb.PoolStats().IdleConns > 0:
 		return 0

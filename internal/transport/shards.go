@@ -21,7 +21,7 @@ func (t *Transport) newShard(node *redis.Client) *streamSource {
 	if t.closing {
 		return nil
 	}
-	at, known := t.shards.of.LoadOrStore(node, newStreamSource(node, &t.rtt))
+	at, known := t.shards.of.LoadOrStore(node, newStreamSource(t, node))
 	if !known {
 		for other, o := range t.shards.of.Range {
 			if other != any(node) && other.(*redis.Client).PoolStats().TotalConns == 0 {

@@ -16,6 +16,7 @@ import (
 // Connections are made with the client's options. The client's hooks see the commands if they were added before the
 // Transport was made.
 type streamSource struct {
+	t      *Transport
 	rdb    *redis.Client
 	hooked *redis.Conn    // runs the hooks of rdb, and then redirect
 	opt    *redis.Options // of the client that dials. A ReadTimeout of 0 or less: none
@@ -25,26 +26,23 @@ type streamSource struct {
 	slow     atomic.Bool
 	stream   atomic.Pointer[stream]
 	hooks    hooks
-	rtt      *atomic.Int64  // Transport.rtt
-	sentinel bool           // the client finds its server by Sentinel
-	running  sync.WaitGroup // goroutines of openings, and of streams that are being closed
+	sentinel bool // the client finds its server by Sentinel
 
 	opening atomic.Pointer[opening] // the dial in progress; set under mu
 
 	mu           sync.Mutex // guards the following fields
 	noDialBefore time.Time
 	closed       bool // no dial begins any more
-	awaited      bool // close waits for running, so nothing may be added to it
 }
 
 // newStreamSource returns nil for a client that cannot be rebuilt from its options: one with a limiter or streaming
-// credentials. rtt is where the Transport stores the round trip time.
-func newStreamSource(c *redis.Client, rtt *atomic.Int64) *streamSource {
+// credentials.
+func newStreamSource(t *Transport, c *redis.Client) *streamSource {
 	opt := c.Options()
 	if opt.Limiter != nil || opt.StreamingCredentialsProvider != nil {
 		return nil
 	}
-	o := &streamSource{rdb: c, hooked: c.Conn(), opt: dialOptions(*opt), rtt: rtt}
+	o := &streamSource{t: t, rdb: c, hooked: c.Conn(), opt: dialOptions(*opt)}
 	o.sentinel = opt.Addr == bySentinel
 	o.hooked.AddHook(redirect{c.WithTimeout(opt.ReadTimeout), &o.hooks})
 	return o
@@ -185,8 +183,8 @@ func (o *streamSource) tryJoin(timeout time.Duration) (none sharedCall) {
 	return sharedCall{stream: s, deadline: now.Add(timeout), timeout: timeout}
 }
 
-// close prevents new streams, cancels a dial, and waits for its goroutine and those of ended streams. It does not wait
-// for a stream that a call still uses, because that call may hang in a hook. The last call closes the stream.
+// close prevents new streams, cancels a dial, and closes the stream. If a call still uses the stream, the last one
+// closes it.
 func (o *streamSource) close() {
 	if o == nil {
 		return
@@ -200,19 +198,4 @@ func (o *streamSource) close() {
 	if s := o.stream.Load(); s != nil {
 		s.giveUp()
 	}
-	o.mu.Lock()
-	o.awaited = true
-	o.mu.Unlock()
-	o.running.Wait()
-}
-
-// spawn runs fn on a goroutine that close waits for, unless close waits already.
-func (o *streamSource) spawn(fn func()) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.awaited {
-		go fn()
-		return
-	}
-	o.running.Go(fn)
 }

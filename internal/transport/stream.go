@@ -422,7 +422,7 @@ func (s *stream) end() {
 // silent reports whether the server has owed replies for so long without sending any that the connection may be dead.
 func (s *stream) silent(now time.Time) bool {
 	since := time.Duration(max(s.owesSince.Load(), s.heardAt.Load()))
-	return s.owed.Load() > 0 && now.Sub(s.made)-since > max(stall, 2*time.Duration(s.source.rtt.Load()))
+	return s.owed.Load() > 0 && now.Sub(s.made)-since > max(stall, 2*time.Duration(s.source.t.rtt.Load()))
 }
 
 // lost reports whether the connection was closed, or received data that nobody asked for. While somebody reads it
@@ -472,7 +472,10 @@ func (s *stream) close() {
 	s.mu.Unlock()
 	s.closing.Do(func() {
 		close(s.closed)
-		s.source.spawn(func() {
+		t := s.source.t
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.spawn(func() {
 			_ = s.conn.Close() // TLS may wait for 5 s until the server takes its goodbye
 			s.running.Wait()
 		})

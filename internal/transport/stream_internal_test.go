@@ -7,7 +7,6 @@ import (
 	"net"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +18,7 @@ import (
 func onPipe(t *testing.T) (*stream, net.Conn) {
 	t.Helper()
 	here, there := net.Pipe()
-	s := newStream(&streamSource{rtt: new(atomic.Int64)}, here, 0)
+	s := newStream(&streamSource{t: &Transport{}}, here, 0)
 	s.load.Add(1)
 	t.Cleanup(func() {
 		_ = there.Close()
@@ -487,7 +486,7 @@ func TestACallWhoseCommandCannotBeWrittenEndsAtOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				here, there := net.Pipe()
 				defer there.Close()
-				s := newStream(&streamSource{rtt: new(atomic.Int64)}, broken{here}, 0)
+				s := newStream(&streamSource{t: &Transport{}}, broken{here}, 0)
 				for range more {
 					s.load.Add(1)
 					defer s.end()

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"math/big"
 	"net"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,7 +47,7 @@ func overTLS(t *testing.T) (client, server *tls.Conn) {
 func TestACallLeavesAtOnceThoughNothingCanBeWrittenWithTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := overTLS(t)
-		s := newStream(&streamSource{rtt: new(atomic.Int64)}, client, 0)
+		s := newStream(&streamSource{t: &Transport{}}, client, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		c := sends(ctx, s)
 		began := time.Now()

@@ -77,7 +77,7 @@ func New(rdb redis.UniversalClient) *Transport {
 	}
 	switch c := rdb.(type) { // not for decorators, whose methods may do more than those of the client
 	case *redis.Client:
-		t.source = newStreamSource(c, &t.rtt)
+		t.source = newStreamSource(t, c)
 	case *redis.ClusterClient:
 		t.shards = &shards{}
 	}
@@ -305,7 +305,7 @@ func (t *Transport) Wait() {
 	}
 }
 
-// Outstanding returns how many goroutines Wait would wait for, except those of streams. It is for tests.
+// Outstanding returns how many goroutines Wait would wait for. It is for tests.
 func (t *Transport) Outstanding() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

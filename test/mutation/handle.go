@@ -47,8 +47,8 @@ var handleRules = []Rule{
 		[]string{"TestNoCallBeginsWhereAReplyIsOwedForLong"},
 	},
 	{
-		"a stream that is being closed is waited for", "internal/transport streamSource.spawn",
-		"o.running.Go(fn)", "go fn()",
+		"a stream that is being closed is waited for", "internal/transport stream.close",
+		"t.spawn($x)", "go $x()",
 		[]string{"TestWaitWaitsForAStreamThatHasEndedBefore"},
 	},
 	{

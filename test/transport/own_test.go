@@ -102,6 +102,7 @@ func TestCallOfWhoIsAloneEndsWithItsContext(t *testing.T) {
 		if got := transport.Classify(err); got != transport.Unknown {
 			t.Errorf("outcome %v, want unknown", got)
 		}
+		synctest.Wait() // until the stream is closed
 		if got := tr.Outstanding(); got != 0 {
 			t.Errorf("%d calls outstanding, want none", got)
 		}
