@@ -55,7 +55,7 @@ func TestACallFollowsItsSlot(t *testing.T) {
 	}
 	both := []transport.Call{call("a{0}"), call(c.keyOfFirst(slot))}
 	for what, tr := range map[string]*transport.Transport{"": tr, "decorated: ": decorated} {
-		if got := tr.DoAcked(t.Context(), 20*time.Second, 1, 200*time.Millisecond, both...); got[0].Acks != 0 || got[1].Acks != 1 {
+		if got := tr.DoAcked(t.Context(), 20*time.Second, 1, 2*time.Second, both...); got[0].Acks != 0 || got[1].Acks != 1 {
 			t.Errorf("%sa batch for both shards: %+v, want 0 and 1 replicas", what, got)
 		}
 	}
