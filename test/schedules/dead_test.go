@@ -88,15 +88,22 @@ func mortal(c *relock.Client, kind string) *relock.Lock {
 	return c.NewLock(kind, relock.TTL(deadTTL))
 }
 
-// behindTheDead returns how long after the release the live waiter held.
+// behindTheDead returns how long after the release the live waiter held, or an hour if the dead could not be buried in
+// time.
 func behindTheDead(t *testing.T, rdb func() redis.UniversalClient, server *redistest.RealServer, kind string) (late time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	holder, waiter := mortal(rig.Open(t, rdb()), kind), mortal(rig.Open(t, rdb()), kind)
 	rig.Must(t, holder.Lock(ctx))
-	raw := rdb()
+	raw, began := rdb(), time.Now()
 	bury(t, raw, kind, kind, "w")
 	buried := time.Now()
+	if buried.Sub(began) > deadTTL/2 { // a busy machine: the leases would end before anybody waits behind them
+		rig.Must(t, holder.Unlock())
+		keys := key.For("relock", kind)
+		rig.Must(t, raw.Del(ctx, keys.Hash, keys.Queue).Err())
+		return time.Hour
+	}
 	waits := rig.Beside(func() error { return waiter.Lock(ctx) })
 	rig.Soon(t, func() string {
 		if n := raw.ZCard(ctx, key.For("relock", kind).Queue).Val(); n < 2*deadEntries+2 {
