@@ -11,11 +11,10 @@
 -- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[3]
 local who = read_identity(ARGV[1])
-local signalled = state.conds and redis.call('HGET', KEYS[1], 'i:' .. who.nonce)
 local waiter = state.crowd and stored_waiter(who.nonce)
-local session = not waiter and find_live(who.nonce, who.client, who.owner)
 if not waiter or waiter.place > 0 then
-  local there = waiter or session
+  local there = waiter or find_live(who.nonce, who.client, who.owner)
+  local signalled = state.conds and redis.call('HGET', KEYS[1], 'i:' .. who.nonce)
   return { now, 0, there and signalled and 2 or 0 }
 end
 waiter.deadline = math.max(waiter.deadline, now + waiter.ttl)

@@ -124,7 +124,7 @@ local function enqueue(request)
   if not KEYS[2] then
     return { -5, 0, 0, 0, '' }
   end
-  request.place, request.deadline, request.told = math.max(request.asks_place, 0), now + request.ttl, may_fit_at(request) or 0
+  request.place, request.deadline, request.told = request.asks_place, now + request.ttl, may_fit_at(request) or 0
   if request.waiter then
     local before = read_waiter(request.waiter)
     request.place = before.place

@@ -12,7 +12,7 @@
 -- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[5]
 local owner, token, from, keep = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
-local removed, more, after = 0, 0, 0
+local removed, after = 0, 0
 touch((blocked() or now) - now, keep)
 sweep_sessions()
 
@@ -74,7 +74,6 @@ elseif owner == '' and token == state.rests and state.rests > now then
 end
 if state.several and (removed == 1 or from ~= '0') then
   after = drop_sessions()
-  more = after ~= 0 and 1 or 0
 end
-more = math.max(finish(unsettled(), 0), more)
-return { removed, more, after }
+local more = finish(unsettled(), 0)
+return { removed, after == 0 and more or 1, after }

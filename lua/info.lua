@@ -13,8 +13,8 @@ local awaiting = state.conds and redis.call('ZCOUNT', KEYS[2], '(' .. text(-far)
 local after, size = tonumber(ARGV[1]), tonumber(ARGV[2])
 local reply = { now, state.kind or '', waiting, 0, leased() and 0 or math.max(state.rests - now, 0), awaiting }
 
-local function describe(owner, mode, holds, low, high, deadline, client, weight)
-  for _, value in ipairs({ owner, mode, holds, low, high, deadline - now, client, weight }) do
+local function describe(s)
+  for _, value in ipairs({ s.owner, s.mode, s.holds, s.low, s.high, s.deadline - now, s.client, s.weight }) do
     reply[#reply + 1] = value
   end
 end
@@ -49,13 +49,14 @@ local function describe_page()
     end
   end
   for _, sum in ipairs(owners) do
-    describe(sum.owner, sum.mode, sum.holds, sum.low, sum.high, sum.deadline, sum.client, sum.weight)
+    describe(sum)
   end
 end
 
 local alone = state.alone
 if alone and after == 0 and alone.deadline > now then
-  describe(alone.owner, alone.mode, alone.writes + alone.reads, alone.low, alone.high, alone.deadline, alone.client, alone.weight)
+  alone.holds = alone.writes + alone.reads
+  describe(alone)
 elseif state.several then
   describe_page()
 end

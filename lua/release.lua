@@ -83,7 +83,7 @@ local until_ms = math.min(math.abs(tonumber(ARGV[3])), now + 60000)
 if not KEYS[2] and state.crowd then
   return { -5, now, 0 }
 end
-local lease = math.max((blocked() or now) - now, until_ms - now, 0)
+local lease = math.max(blocked() or now, until_ms) - now
 local fresh = touch(lease, keep)
 
 local was = 0
@@ -97,18 +97,18 @@ if session and (session == state.alone or session.deadline > now) then
 elseif state.alone and state.alone.deadline <= now then
   drop(state.alone)
 end
-local waiter = state.crowd and redis.call('HGET', KEYS[1], 'w:' .. ended.nonce)
+local waiter = state.crowd and stored_waiter(ended.nonce)
 if waiter then
   was = math.max(was, 1)
-  drop_gone(ended.nonce, read_waiter(waiter))
+  drop_gone(ended.nonce, waiter)
 end
 for _, nonce in ipairs(served) do
   -- If the session's lease had ended before, one of the served may have been granted the lock since.
-  local later, entry = find(nonce, ended.client, ''), state.crowd and redis.call('HGET', KEYS[1], 'w:' .. nonce)
+  local later, entry = find(nonce, ended.client, ''), state.crowd and stored_waiter(nonce)
   if later then
     drop(later)
   elseif entry then
-    drop_gone(nonce, read_waiter(entry))
+    drop_gone(nonce, entry)
   end
 end
 if ARGV[6] == 'undone' and state.rester == ended.nonce then

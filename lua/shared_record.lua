@@ -187,10 +187,11 @@ local function write_grant(grant)
     .. (grant.weight > 0 and ' ' .. grant.weight or '')
 end
 
--- Reads a field b:OWNER, an owner's part of a grant that branches have entered.
-local function read_part(packed, owner)
+-- Returns an owner's part of a grant that branches have entered, which is the field b:OWNER, or nil.
+local function stored_part(owner)
+  local packed = redis.call('HGET', KEYS[1], 'b:' .. owner) or ''
   local low, parent, sessions, writing, below, writers = string.match(packed, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-  return {
+  return low and {
     owner = owner, low = tonumber(low), parent = tonumber(parent), sessions = tonumber(sessions), writing = tonumber(writing),
     below = tonumber(below), writers = tonumber(writers),
   }

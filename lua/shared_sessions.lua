@@ -111,8 +111,7 @@ end
 local function parts_of(owner, low)
   local parts, kept = {}, {}
   for _, name in ipairs(state.nests and lineage(owner) or {}) do
-    local packed = redis.call('HGET', KEYS[1], 'b:' .. name)
-    local part = packed and read_part(packed, name)
+    local part = stored_part(name)
     kept[#name] = part and part.low == low and part or nil
   end
   local part = kept[#owner]
@@ -143,8 +142,7 @@ local function nearest_hold(owner)
     if alone and alone.owner == name and alone.named and alone.deadline > now then
       return { owner = name, low = alone.low, high = alone.high, mode = alone.mode, below = 0, writers = 0 }
     elseif not alone then
-      local grant, packed = shared_grant(name), state.nests and redis.call('HGET', KEYS[1], 'b:' .. name)
-      local part = packed and read_part(packed, name)
+      local grant, part = shared_grant(name), state.nests and stored_part(name)
       if part and (not grant or part.low == grant.low) then
         grant = part.sessions > 0 and unless_over(grant_at(name, part.low))
         -- If the hold that this owner entered only reads now, its write holds are over, but its read holds last.
@@ -195,8 +193,7 @@ local function ghost(client)
   local session = state.alone
   if state.exclusive and not session then
     local member = longest()
-    local packed = member and redis.call('HGET', KEYS[1], 's:' .. string.sub(member, 2))
-    session = packed and read_session(packed)
+    session = member and stored_session(string.sub(member, 2))
   end
   return session and session.client == client and session.nonce or ''
 end

@@ -13,8 +13,7 @@ end
 -- that entered through the owner's ended hold, or the owner itself entered through a hold that has ended. Until they
 -- are gone the owner must not begin another hold: it has only one record b:, and would be in two grants.
 local function remains(owner)
-  local packed = state.nests and redis.call('HGET', KEYS[1], 'b:' .. owner)
-  local part = packed and read_part(packed, owner)
+  local part = state.nests and stored_part(owner)
   return part and unless_over(grant_at(owner, part.low)) and (part.sessions == 0 or is_orphan({ owner = owner, low = part.low, writes = 0 }))
 end
 
