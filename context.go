@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/relock-go/relock/internal/holdcontext"
 	"github.com/relock-go/relock/internal/room"
 )
 
@@ -128,9 +129,9 @@ func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 	if ctx == nil {
 		return nil, false
 	}
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		if c.hold.Name() == name {
-			return c.hold, true
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.Parent.Value(holdKey{}).(*holdContext) {
+		if held, is := c.Hold.(*Hold); is && held.Name() == name {
+			return held, true
 		}
 	}
 	return nil, false
@@ -138,46 +139,16 @@ func FromContext(ctx context.Context, name string) (h *Hold, ok bool) {
 
 // holdIn returns the innermost hold of l from which ctx descends, or nil. It may have ended. It is for a Cond.
 func holdIn(ctx context.Context, l *Lock) *Hold {
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		if h := c.hold; h.lock.c == l.c && h.lock.hash == l.hash && h.lock.kind == l.kind {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.Parent.Value(holdKey{}).(*holdContext) {
+		if h, is := c.Hold.(*Hold); is && h.lock.c == l.c && h.lock.hash == l.hash && h.lock.kind == l.kind {
 			return h
 		}
 	}
 	return nil
 }
 
-type holdKey struct{}
-
-// A holdContext ends with its hold. Each answer checks the clock first: a timer is late after a pause of the process.
-type holdContext struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	hold   *Hold
-	parent context.Context
-	stop   func() bool // stops the AfterFunc on parent
-}
-
-// Err also judges the holds whose contexts this one descends from. If one of them is lost, this context has ended when
-// Err returns, unless a context.WithoutCancel is between them.
-func (c *holdContext) Err() error {
-	for above, ok := c, true; ok; above, ok = above.parent.Value(holdKey{}).(*holdContext) {
-		above.judge()
-	}
-	return c.Context.Err()
-}
-
-// judge ends c.Context if the hold has ended. The goroutine that found the loss may not have done so yet.
-func (c *holdContext) judge() {
-	if err := c.hold.judge(); err != nil && err != errAbsent { //nolint:errorlint // made here, never wrapped
-		c.cancel(c.hold.cause(err))
-	}
-}
-
-// Value judges the hold first, because context.Cause finds the cause through it.
-func (c *holdContext) Value(key any) any {
-	if key == (holdKey{}) {
-		return c
-	}
-	c.judge()
-	return c.Context.Value(key)
-}
+// Contexts of holds of all kinds have one type, so that each finds those from which it descends.
+type (
+	holdContext = holdcontext.Context
+	holdKey     = holdcontext.Key
+)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ending"
+	"github.com/relock-go/relock/internal/holdcontext"
 	"github.com/relock-go/relock/internal/ledger"
 	"github.com/relock-go/relock/internal/loss"
 	"github.com/relock-go/relock/internal/room"
@@ -128,11 +129,10 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	if h.unmade() {
 		return endedContext(parent, errUnmadeHold)
 	}
-	inner, cancel := context.WithCancelCause(parent)
-	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+	ctx := holdcontext.New(parent, h, h.endCause)
 	// AfterFunc may ask parent for its state. If parent is a context of a hold of the same lock, that locks the
 	// keeper's mu, so this must not run under it.
-	ctx.stop = context.AfterFunc(parent, func() { h.forget(ctx) })
+	ctx.Stop = context.AfterFunc(parent, func() { h.forget(ctx) })
 	_ = h.judge()
 	k := h.keeper()
 	k.mu.Lock()
@@ -147,8 +147,8 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	k.mu.Unlock()
 	switch {
 	case err != nil:
-		ctx.stop()
-		ctx.cancel(err)
+		ctx.Stop()
+		ctx.Cancel(err)
 	case parent.Err() != nil:
 		h.forget(ctx) // parent may have ended before the context was registered
 	}
@@ -205,7 +205,7 @@ func (h *Hold) acquisition() *acquisition { return acquired(h.hold.Session.Acqui
 func (h *Hold) keeper() *keeper { return h.acquisition().keeper }
 
 // judge loses the hold if its time is over by the clock, and returns nil if the hold is live, or why it is not. It runs
-// no hook itself (see tellApart): its caller may be package context, which calls Err and Value of a holdContext.
+// no hook itself (see tellApart): its caller may be package context, which calls Err and Value of a hold's context.
 func (h *Hold) judge() error {
 	k := h.keeper()
 	at := k.begin()
@@ -411,21 +411,26 @@ func (h *Hold) cancelAll(cause error) (cancel func()) {
 			stopListening()
 		}
 		for ctx := range contexts {
-			ctx.stop()
-			ctx.cancel(cause)
+			ctx.Stop()
+			ctx.Cancel(cause)
 		}
 	}
 }
 
-// cause returns the cause for the hold's contexts: its loss, even if it was released after that, or else state.
-func (h *Hold) cause(state error) error {
+// endCause returns the cause for the hold's contexts if the hold has ended, else nil. That is its loss, even if it was
+// released after that. A hold whose owner waits on a condition has not ended.
+func (h *Hold) endCause() error {
+	err := h.judge()
+	if err == nil || err == errAbsent { //nolint:errorlint // made here, never wrapped
+		return nil
+	}
 	k := h.keeper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if h.hold.Lost {
 		return lostFor(h.hold.Why())
 	}
-	return state
+	return err
 }
 
 // forget takes a context whose parent has ended off the hold: a long hold would collect them.
@@ -554,8 +559,8 @@ func (h *Hold) detach(ctx context.Context, keep time.Duration) (Ticket, error) {
 // ctx's deadline or, without one, after a TTL.
 func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	var own *holdContext
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		if c.hold == h {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.Parent.Value(holdKey{}).(*holdContext) {
+		if c.Hold == h {
 			own = c // go on: the outermost context of h counts
 		}
 	}
@@ -563,8 +568,8 @@ func (h *Hold) outlasting(ctx context.Context) (context.Context, context.CancelF
 		return ctx, func() {}
 	}
 	request, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	end := func() { cancel(context.Cause(own.parent)) }
-	free := context.AfterFunc(own.parent, end)
+	end := func() { cancel(context.Cause(own.Parent)) }
+	free := context.AfterFunc(own.Parent, end)
 	drop := context.AfterFunc(ctx, func() {
 		if cause := context.Cause(ctx); !ending.Is(cause, ErrNotHeld) {
 			cancel(cause)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/ending"
+	"github.com/relock-go/relock/internal/holdcontext"
 	"github.com/relock-go/relock/internal/leaving"
 	"github.com/relock-go/relock/internal/quorum"
 	"github.com/relock-go/relock/internal/room"
@@ -138,9 +139,9 @@ func (l *QuorumLock) caller(ctx context.Context) (owner string, err error) {
 	if owner, err = ownerFor(ctx, l.first); err == nil && room.Root(owner) != owner {
 		err = fmt.Errorf("%w: a QuorumLock takes no child owner; pass a context with the owner of the flow", ErrInvalidOption)
 	}
-	for c, ok := ctx.Value(quorumKey{}).(*quorumContext); ok && err == nil; c, ok = c.parent.Value(quorumKey{}).(*quorumContext) {
-		first := c.hold.lock.first
-		if first.c == l.first.c && first.hash == l.first.hash && c.hold.Owner() != owner && c.hold.majority.Err() == nil {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok && err == nil; c, ok = c.Parent.Value(holdKey{}).(*holdContext) {
+		h, is := c.Hold.(*QuorumHold)
+		if is && h.lock.first.c == l.first.c && h.lock.first.hash == l.first.hash && h.Owner() != owner && h.majority.Err() == nil {
 			err = fmt.Errorf("%w: the context descends from a live hold of this lock by another owner; to re-enter it, lock both times under one relock.WithOwner", ErrDeadlock)
 		}
 	}
@@ -364,10 +365,19 @@ func (h *QuorumHold) Context(parent context.Context) context.Context {
 	if h.unmade() {
 		return endedContext(parent, errUnmadeHold)
 	}
-	inner, cancel := context.WithCancelCause(parent)
-	stop := context.AfterFunc(h.majority.End(), func() { cancel(context.Cause(h.majority.End())) })
-	context.AfterFunc(inner, func() { stop() }) // so that a long hold keeps no context that has ended
-	return &quorumContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+	ctx := holdcontext.New(parent, h, h.endCause)
+	stop := context.AfterFunc(h.majority.End(), func() { ctx.Cancel(context.Cause(h.majority.End())) })
+	context.AfterFunc(ctx.Context, func() { stop() }) // so that a long hold keeps no context that has ended
+	return ctx
+}
+
+// endCause returns the cause for the hold's contexts if the hold has ended, else nil. That is its loss, even if it was
+// released after that.
+func (h *QuorumHold) endCause() error {
+	if err := h.majority.Err(); err != nil {
+		return cmp.Or(context.Cause(h.majority.End()), err)
+	}
+	return nil
 }
 
 func (h *QuorumHold) unmade() bool { return h == nil || h.lock == nil }
@@ -450,37 +460,6 @@ func (h *QuorumHold) Release() error {
 		return lockError(h.lock.name, ErrNotHeld)
 	}
 	return lockError(h.lock.name, h.majority.Release())
-}
-
-type quorumKey struct{}
-
-// A quorumContext checks the clock before it answers, as a holdContext does.
-type quorumContext struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	hold   *QuorumHold
-	parent context.Context
-}
-
-func (c *quorumContext) Err() error {
-	_ = c.parent.Err() // ends the contexts of lost holds from which this one descends
-	c.judge()
-	return c.Context.Err()
-}
-
-func (c *quorumContext) judge() {
-	if err := c.hold.majority.Err(); err != nil {
-		c.cancel(cmp.Or(context.Cause(c.hold.majority.End()), err))
-	}
-}
-
-// Value also judges the hold, because context.Cause finds the cause through it.
-func (c *quorumContext) Value(key any) any {
-	if key == (quorumKey{}) {
-		return c
-	}
-	c.judge()
-	return c.Context.Value(key)
 }
 
 // seldom counts an occasion in n, and reports whether to check on this one: the 1st, 2nd, 4th, 8th ...

@@ -343,9 +343,9 @@ func ownerFor(ctx context.Context, l *Lock) (string, error) {
 func waitsForItself(ctx context.Context, l *Lock, owner string) (err error) {
 	var grants []*room.Session // of the semaphore: ctx descends from their holds
 	used := 0                  // their permits
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		h := c.hold
-		if h.lock.c != l.c || h.lock.hash != l.hash || h.lock.kind != l.kind || h.judge() != nil {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.Parent.Value(holdKey{}).(*holdContext) {
+		h, is := c.Hold.(*Hold)
+		if !is || h.lock.c != l.c || h.lock.hash != l.hash || h.lock.kind != l.kind || h.judge() != nil {
 			continue // if only the kind differs, Redis answers with ErrKind
 		}
 		holder := h.acquisition().owner()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
+	"github.com/relock-go/relock/internal/holdcontext"
 	"github.com/relock-go/relock/internal/loss"
 )
 
@@ -34,18 +35,24 @@ type Hold struct {
 	contexts map[*holdContext]struct{}
 }
 
+// Contexts of holds of all kinds have one type, so that each finds those from which it descends.
+type (
+	holdContext = holdcontext.Context
+	holdKey     = holdcontext.Key
+)
+
 // Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss its
 // cause is ErrLost, and after a release ErrNotHeld. Each call of its Err checks the clock, so it reports a loss even
 // before Done is closed. It has the values of parent.
 func (h *Hold) Context(parent context.Context) context.Context {
-	inner, cancel := context.WithCancelCause(parent)
 	if h.unmade() {
+		ended, cancel := context.WithCancelCause(parent)
 		cancel(errBadHold)
-		return inner
+		return ended
 	}
-	ctx := &holdContext{Context: inner, cancel: cancel, hold: h, parent: parent}
+	ctx := holdcontext.New(parent, h, h.state)
 	c := h.lock.c
-	ctx.stop = context.AfterFunc(parent, ctx.forget)
+	ctx.Stop = context.AfterFunc(parent, func() { h.forget(ctx) })
 	c.mu.Lock()
 	err, todo := h.judge(c.clock.Now())
 	if err == nil {
@@ -58,12 +65,20 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	run(todo)
 	switch {
 	case err != nil:
-		ctx.stop()
-		cancel(err)
+		ctx.Stop()
+		ctx.Cancel(err)
 	case parent.Err() != nil: // without the mutex, which Err takes if parent is the context of a hold
-		ctx.forget()
+		h.forget(ctx)
 	}
 	return ctx
+}
+
+// forget takes a context whose parent has ended off the hold: a long hold would collect them.
+func (h *Hold) forget(ctx *holdContext) {
+	mu := &h.lock.c.mu
+	mu.Lock()
+	defer mu.Unlock()
+	delete(h.contexts, ctx)
 }
 
 // unmade reports whether the hold is nil or a zero value.
@@ -108,7 +123,7 @@ func (h *Hold) lose(why error) []func() {
 // cancel returns functions that end the hold's contexts. It needs the client's mu.
 func (h *Hold) cancel(why error) (todo []func()) {
 	for ctx := range h.contexts {
-		todo = append(todo, func() { ctx.stop(); ctx.cancel(why) })
+		todo = append(todo, func() { ctx.Stop(); ctx.Cancel(why) })
 	}
 	h.contexts = nil
 	return todo

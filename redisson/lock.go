@@ -267,9 +267,9 @@ func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, er
 // waitsForItself refuses a call whose context descends from a live hold of the same lock by another owner.
 // Such a call could only end by a timeout.
 func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
-	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.parent.Value(holdKey{}).(*holdContext) {
-		h := c.hold
-		if h.lock.c != l.c || h.lock.names != l.names || h.state() != nil {
+	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.Parent.Value(holdKey{}).(*holdContext) {
+		h, is := c.Hold.(*Hold)
+		if !is || h.lock.c != l.c || h.lock.names != l.names || h.state() != nil {
 			continue
 		}
 		same := owner != "" && h.s.named && h.s.owner.key.name == owner

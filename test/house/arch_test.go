@@ -30,7 +30,7 @@ const (
 var imports = map[string][]string{
 	".": {
 		goredis, uuid,
-		module + "/internal/access", module + "/internal/clock", module + "/internal/ending", module + "/internal/key", module + "/internal/label",
+		module + "/internal/access", module + "/internal/clock", module + "/internal/ending", module + "/internal/holdcontext", module + "/internal/key", module + "/internal/label",
 		module + "/internal/leaving", module + "/internal/ledger", module + "/internal/listener", module + "/internal/logqueue", module + "/internal/loss", module + "/internal/quorum", module + "/internal/renewal", module + "/internal/replay", module + "/internal/room", module + "/internal/script", module + "/internal/seam", module + "/internal/shutdown", module + "/internal/transport", module + "/internal/unheard",
 		module + "/internal/trust", module + "/internal/wire",
 	},
@@ -38,17 +38,18 @@ var imports = map[string][]string{
 	"internal/access": {
 		module + "/internal/key", module + "/internal/listener", module + "/internal/transport", module + "/internal/trust", module + "/internal/wire",
 	},
-	"fence":              {goredis},
-	"internal/clock":     {},
-	"internal/ending":    {},
-	"internal/inbox":     {goredis, module + "/internal/ending"},
-	"internal/key":       {},
-	"internal/redistest": {goredis, miniredis, "testing", module + "/internal/spawn"},
-	"internal/jvm":       {module + "/internal/spawn"},
-	"internal/label":     {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
-	"internal/leaving":   {},
-	"internal/ledger":    {},
-	"internal/logqueue":  {},
+	"fence":                {goredis},
+	"internal/clock":       {},
+	"internal/ending":      {},
+	"internal/holdcontext": {},
+	"internal/inbox":       {goredis, module + "/internal/ending"},
+	"internal/key":         {},
+	"internal/redistest":   {goredis, miniredis, "testing", module + "/internal/spawn"},
+	"internal/jvm":         {module + "/internal/spawn"},
+	"internal/label":       {module + "/internal/clock", module + "/internal/key", module + "/internal/transport", module + "/internal/wire"},
+	"internal/leaving":     {},
+	"internal/ledger":      {},
+	"internal/logqueue":    {},
 	"internal/listener": {
 		goredis, module + "/internal/clock", module + "/internal/inbox", module + "/internal/key", module + "/internal/renewal", module + "/internal/wire",
 	},
@@ -73,7 +74,7 @@ var imports = map[string][]string{
 	"lua":                {},
 	"redisson": {
 		module, module + "/redisson/lua", goredis, uuid,
-		module + "/internal/clock", module + "/internal/ending", module + "/internal/inbox", module + "/internal/key", module + "/internal/leaving", module + "/internal/loss", module + "/internal/renewal", module + "/internal/script", module + "/internal/shutdown", module + "/internal/transport", module + "/internal/trust",
+		module + "/internal/clock", module + "/internal/ending", module + "/internal/holdcontext", module + "/internal/inbox", module + "/internal/key", module + "/internal/leaving", module + "/internal/loss", module + "/internal/renewal", module + "/internal/script", module + "/internal/shutdown", module + "/internal/transport", module + "/internal/trust",
 	},
 	"redisson/lua": {},
 	"relocktest": {

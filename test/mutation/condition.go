@@ -263,8 +263,8 @@ var conditionRules = []Rule{
 		[]string{"TestUnlockEndsNoHoldWhoseOwnerWaits"},
 	},
 	{
-		"condition: contexts last while their owner waits", ". holdContext.judge",
-		"err != nil && err != errAbsent {", "err != nil {",
+		"condition: contexts last while their owner waits", ". Hold.endCause",
+		"err == nil || err == errAbsent {", "err == nil {",
 		[]string{"TestWaitIsLostWhereTheLockCannotBeHadAgain"},
 	},
 	{

@@ -4,17 +4,17 @@ package mutation
 var familyRules = []Rule{
 	{
 		"a context's hold is found by its name", ". FromContext",
-		"if c.hold.Name() == name {", "if c.hold != nil {",
+		"is && held.Name() == name {", "is {",
 		[]string{"TestContextKnowsTheHoldsItDescendsFrom"},
 	},
 	{
 		"a context knows its outer holds", ". FromContext",
-		"return c.hold, true }", "return c.hold, true }; break",
+		"return held, true }", "return held, true }; break",
 		[]string{"TestContextKnowsTheHoldsItDescendsFrom"},
 	},
 	{
 		"of several holds of a name the innermost is meant", ". FromContext",
-		"return c.hold, true } }; return nil, false", "defer func() { h, ok = c.hold, true }() } }; return nil, false",
+		"return held, true } }; return nil, false", "defer func() { h, ok = held, true }() } }; return nil, false",
 		[]string{"TestContextKnowsTheInnermostHoldOfAName"},
 	},
 	{
@@ -254,12 +254,12 @@ var familyRules = []Rule{
 	},
 	{
 		"a quorum's nested call of another owner would wait for itself", ". QuorumLock.caller",
-		"c.hold.Owner() != owner", "owner == \"\"",
+		"h.Owner() != owner", "owner == \"\"",
 		[]string{"TestQuorumOfANamedOwnerReenters"},
 	},
 	{
 		"locks of one name on other primaries are others", ". QuorumLock.caller",
-		"first.c == l.first.c &&", "",
+		"h.lock.first.c == l.first.c &&", "",
 		[]string{"TestQuorumOfANamedOwnerReenters"},
 	},
 	{

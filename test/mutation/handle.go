@@ -22,8 +22,8 @@ var handleRules = []Rule{
 		[]string{"TestAnUnconfirmedReleaseIsNoEndOfAContext"},
 	},
 	{
-		"a context tells the loss though its hold was released since", ". quorumContext.judge",
-		"cmp.Or(context.Cause(c.hold.majority.End()), err)", "err",
+		"a context tells the loss though its hold was released since", ". QuorumHold.endCause",
+		"cmp.Or(context.Cause(h.majority.End()), err)", "err",
 		[]string{"TestALostQuorumIsTheCauseOfItsContextsThoughItWasReleased"},
 	},
 	{
@@ -241,7 +241,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a hand-over under a context of its own hold ends with the parent of that", ". Hold.outlasting",
-		"free := context.AfterFunc(own.parent, end)", "free := context.AfterFunc(context.Background(), end)",
+		"free := context.AfterFunc(own.Parent, end)", "free := context.AfterFunc(context.Background(), end)",
 		[]string{"TestDetachUnderTheContextOfItsOwnHoldHeedsWhatElseEndsThat"},
 	},
 	{

@@ -279,7 +279,7 @@ var holdRules = []Rule{
 		[]string{"TestALossThatItsReleaseFindsIsTheCauseOfItsContexts"},
 	},
 	{
-		"a loss is the cause of contexts though a release has come since", ". Hold.cause",
+		"a loss is the cause of contexts though a release has come since", ". Hold.endCause",
 		"if h.hold.Lost {", "if false {",
 		[]string{"TestALossIsTheCauseOfContextsThatHaveYetToEndAtTheRelease"},
 	},

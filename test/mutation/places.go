@@ -41,9 +41,12 @@ var placeRules = []Rule{
 		[]string{"TestSuspendedHolderIsLostAtTheFirstQuestion/HoldCount"},
 	},
 	{
-		"Err of a context asks the clock", ". holdContext.Err",
+		"Err of a context asks the clock", "internal/holdcontext Context.Err",
 		"above.judge()", "",
-		[]string{"TestSuspendedHolderIsLostAtTheFirstQuestion/context"},
+		[]string{
+			"TestSuspendedHolderIsLostAtTheFirstQuestion/context", "TestSuspendedQuorumHoldIsLostAtTheFirstLookAtItsContext",
+			"TestSuspendedHolderOfRedissonIsLostAtTheFirstQuestion/context",
+		},
 	},
 	// Out of memory, and lifetimes.
 	{
@@ -343,11 +346,6 @@ var placeRules = []Rule{
 		"redisson: who would write under its own context's read hold is told", "redisson Lock.waitsForItself",
 		"case l.kind == writing && h.lock.kind == reading:", "case false:",
 		[]string{"TestAWriterUnderItsOwnReadHoldOfRedissonIsTold"},
-	},
-	{
-		"redisson: Err of a context asks the clock", "redisson holdContext.Err",
-		"above.judge()", "",
-		[]string{"TestSuspendedHolderOfRedissonIsLostAtTheFirstQuestion/context"},
 	},
 	{
 		"a label is text of 1 to 128 bytes", "internal/key CheckLabel",

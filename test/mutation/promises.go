@@ -153,11 +153,6 @@ var promiseRules = []Rule{
 		[]string{"TestElectionIsObservedUntilItsClientHasEnded"},
 	},
 	{
-		"Err of a quorum hold's context asks the clock", ". quorumContext.Err",
-		"c.judge()", "",
-		[]string{"TestSuspendedQuorumHoldIsLostAtTheFirstLookAtItsContext"},
-	},
-	{
 		"hooks of a call without a hold say that it wants to read", ". waiting.event",
 		"Read: w.lock.read && w.lock.kind != wire.KindSemaphore", "Read: false",
 		[]string{"TestWaitingAndGaveUpHooksSayWhetherTheCallWantsToRead"},
