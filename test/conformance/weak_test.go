@@ -102,8 +102,11 @@ func TestReadersBeyondOneCallAreLetInAtOnce(t *testing.T) {
 	for _, wait := range []time.Duration{0, 100 * time.Millisecond} {
 		inVirtualTime(t, func(t *testing.T, g *ground) {
 			hears := g.threadOf(g.clients[0], "hears") // what is granted to the crowd
-			g.ok(hears.RLock(hears.ctx))
-			g.ok(hears.RUnlock())
+			late := g.threadOf(g.clients[1], "late")
+			for _, r := range []*thread{hears, late} { // a client that subscribes later would ask again when it hears
+				g.ok(r.RLock(r.ctx))
+				g.ok(r.RUnlock())
+			}
 			dead, link := g.over()
 			w := g.threadOf(dead, "w")
 			g.ok(w.Lock(w.ctx))
@@ -111,7 +114,7 @@ func TestReadersBeyondOneCallAreLetInAtOnce(t *testing.T) {
 			ends := time.Now().Add(30 * time.Second)
 			queueReaders(g, rig.ID(g.clients[0]), crowd)
 			virtual.Sleep(time.Until(ends) + time.Millisecond)
-			late, all := g.threadOf(g.clients[1], "late"), crowd
+			all := crowd
 			held, err := late.TryRLock(late.ctx, wait)
 			g.ok(err)
 			if all++; !held {
