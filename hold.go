@@ -136,8 +136,8 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	_ = h.judge()
 	k := h.keeper()
 	k.mu.Lock()
-	err := h.over()
-	if err == nil {
+	over := h.over() != nil
+	if !over {
 		x := h.extra()
 		if x.contexts == nil {
 			x.contexts = make(map[*holdContext]struct{})
@@ -146,9 +146,9 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	}
 	k.mu.Unlock()
 	switch {
-	case err != nil:
+	case over:
 		ctx.Stop()
-		ctx.Cancel(err)
+		ctx.Cancel(h.endCause())
 	case parent.Err() != nil:
 		h.forget(ctx) // parent may have ended before the context was registered
 	}

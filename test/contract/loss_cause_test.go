@@ -66,6 +66,7 @@ func TestALossIsTheCauseOfContextsThatHaveYetToEndAtTheRelease(t *testing.T) {
 			other := map[string]string{"a": "b", "b": "a"}[e.Name]
 			rig.WantIs(t, holds[other].Release(), relock.ErrLost)
 			rig.WantIs(t, context.Cause(contexts[other]), relock.ErrLost)
+			rig.WantIs(t, context.Cause(holds[other].Context(t.Context())), relock.ErrLost) // one that begins after both
 		}}))
 		for _, name := range []string{"a", "b"} {
 			holds[name] = rig.MustAcquire(t, c.NewLock(name))
