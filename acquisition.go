@@ -266,7 +266,7 @@ func (a *acquisition) tellLater() {
 	left := a.keeper.c.leaving.Begin(a.keeper.hash) // it may release the last hold
 	a.keeper.c.background(a.patience(), left, func(ctx context.Context) {
 		if last, _ := a.tell(ctx, nil, false); last != nil {
-			last.releaseInBackground()
+			last.release(ctx, left) // a later attempt of this client waits for that too
 		}
 	})
 }
@@ -460,26 +460,29 @@ func (r *releasing) result(err error) error {
 	return r.a.keeper.c.unconfirmed(err)
 }
 
-// releaseInBackground sends the release until Redis answers or the lease has ended. Shutdown waits only for that. A
-// name that must not rest would still be taken: for it, this goes on for as long as it would rest, or until Shutdown.
+// releaseInBackground is release on a goroutine of its own. Shutdown waits only for the lease.
 func (r *releasing) releaseInBackground() {
 	c := r.a.keeper.c
 	left := c.leaving.Begin(r.a.keeper.hash)
-	c.background(r.a.patience(), left, func(ctx context.Context) {
-		err := r.run(ctx, nil)
-		left()
-		if err != nil {
-			r.forget(false)
-		}
-		if r.end != nil {
-			r.settle(r.result(err))
-		}
-		if err != nil && r.note.Undone {
-			late, cancel := context.WithTimeout(c.open, r.a.Terms.Rest.For)
-			defer cancel()
-			_ = r.run(late, nil)
-		}
-	})
+	c.background(r.a.patience(), left, func(ctx context.Context) { r.release(ctx, left) })
+}
+
+// release sends the release until Redis answers or ctx ends, which is when the lease has ended. Then it calls left. A
+// name that must not rest would still be taken: for it, this goes on for as long as it would rest, or until Shutdown.
+func (r *releasing) release(ctx context.Context, left func()) {
+	err := r.run(ctx, nil)
+	left()
+	if err != nil {
+		r.forget(false)
+	}
+	if r.end != nil {
+		r.settle(r.result(err))
+	}
+	if err != nil && r.note.Undone {
+		late, cancel := context.WithTimeout(r.a.keeper.c.open, r.a.Terms.Rest.For)
+		defer cancel()
+		_ = r.run(late, nil)
+	}
 }
 
 // run sends the release until Redis has answered or ctx ends. With the error err of an earlier try, run pauses first.

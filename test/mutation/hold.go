@@ -279,6 +279,11 @@ var holdRules = []Rule{
 		[]string{"TestALossThatItsReleaseFindsIsTheCauseOfItsContexts"},
 	},
 	{
+		"a later attempt waits for the release that telling of fewer holds ends in", ". acquisition.tellLater",
+		"last.release(ctx, left)", "last.releaseInBackground()",
+		[]string{"TestALaterAttemptFindsWhatAnEndedCallHasGivenBackFree"},
+	},
+	{
 		"a loss is the cause of contexts though a release has come since", ". Hold.endCause",
 		"if h.hold.Lost {", "if false {",
 		[]string{"TestALossIsTheCauseOfContextsThatHaveYetToEndAtTheRelease"},
