@@ -146,6 +146,17 @@ func TestContextsEndWithTheHoldOfASharedLock(t *testing.T) {
 	})
 }
 
+// Fails when the release of a lost hold hides the loss from the contexts that are made of it afterwards.
+func TestALossIsTheCauseOfContextsThoughASharedLockWasReleasedSince(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h, err := client(t, x).NewLock("a", redisson.TTL(time.Second), redisson.NoWatchdog()).Acquire(t.Context())
+		rig.Must(t, err)
+		virtual.Sleep(2 * time.Second)
+		rig.WantIs(t, h.Release(), relock.ErrLost)
+		rig.WantIs(t, context.Cause(h.Context(t.Context())), relock.ErrLost)
+	})
+}
+
 // TestALostHoldOccupiesItsHandle until its Unlock.
 func TestALostHoldOfASharedLockOccupiesItsHandle(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -50,7 +50,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 		cancel(errBadHold)
 		return ended
 	}
-	ctx := holdcontext.New(parent, h, h.state)
+	ctx := holdcontext.New(parent, h, h.endCause)
 	c := h.lock.c
 	ctx.Stop = context.AfterFunc(parent, func() { h.forget(ctx) })
 	c.mu.Lock()
@@ -66,11 +66,23 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	switch {
 	case err != nil:
 		ctx.Stop()
-		ctx.Cancel(err)
+		ctx.Cancel(h.endCause())
 	case parent.Err() != nil: // without the mutex, which Err takes if parent is the context of a hold
 		h.forget(ctx)
 	}
 	return ctx
+}
+
+// endCause returns the cause for the hold's contexts if the hold has ended, else nil. That is its loss, even if it was
+// released after that.
+func (h *Hold) endCause() error {
+	err := h.state()
+	h.lock.c.mu.Lock()
+	defer h.lock.c.mu.Unlock()
+	if err != nil && h.lost != nil {
+		return h.lost
+	}
+	return err
 }
 
 // forget takes a context whose parent has ended off the hold: a long hold would collect them.

@@ -289,6 +289,11 @@ var holdRules = []Rule{
 		[]string{"TestALossIsTheCauseOfContextsThatHaveYetToEndAtTheRelease"},
 	},
 	{
+		"redisson: a loss is the cause of contexts though a release has come since", "redisson Hold.endCause",
+		"err != nil && h.lost != nil", "false",
+		[]string{"TestALossIsTheCauseOfContextsThoughASharedLockWasReleasedSince"},
+	},
+	{
 		"Do is unconfirmed though its function succeeded", ". under",
 		"err = ending.Join(err, h.releaseUnlessDetached())",
 		"end := h.releaseUnlessDetached(); if err == nil && ending.Is(end, ErrUnconfirmed) { end = nil }; err = ending.Join(err, end)",
