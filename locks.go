@@ -147,10 +147,13 @@ func (s *scan) pages(locks []*Lock) []*wire.InfoReply {
 	return pages
 }
 
-// whole makes an Info of page, with client IDs as labels, and reads the rest of the lock. If page is nil, it reads the
-// whole lock. But if silence is set, Redis did not answer about an earlier lock, and whole returns that error instead.
+// whole makes an Info of page, with client IDs as labels, or reads the lock if page is nil or not all of it. But if
+// silence is set, Redis did not answer about an earlier lock, and whole returns that error instead of reading.
 func (s *scan) whole(l *Lock, page *wire.InfoReply, silence *requestError) (Info, error) {
-	if silence != nil && (page == nil || page.Next > 0) {
+	if page != nil && page.Next > 0 {
+		page = nil // holders that are renewed before the next page is read would be on both, so that follows at once
+	}
+	if silence != nil && page == nil {
 		return Info{Name: l.Name()}, lockError(l.Name(), silence)
 	}
 	info, _, err := readInfo(s.ctx, l, page)

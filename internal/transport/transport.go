@@ -43,7 +43,7 @@ type Transport struct {
 
 	mu      sync.Mutex      // guards the following fields
 	running map[string]bool // see spawnUnlessRunning
-	closing bool            // Wait has been called: no background work begins any more
+	closing bool            // Wait has been called: no background work begins any more, but what closes connections
 	working int             // the number of goroutines that Wait waits for
 	idle    sync.Cond       // working has become 0; its lock is mu
 }
@@ -289,8 +289,8 @@ func (t *Transport) Reload() {
 }
 
 // Wait waits until all goroutines of the Transport have ended, including those whose callers have left. If no new calls
-// are made, that takes no longer than the client's own timeouts. It does not wait for a stream that a call still uses,
-// because that call may hang in a hook of the client: the stream ends with the call.
+// are made, that takes no longer than the client's own timeouts. A stream that a call still uses ends with the call. Wait
+// does not wait for that call, because it may hang in a hook of the client.
 func (t *Transport) Wait() {
 	t.source.close()
 	t.end()

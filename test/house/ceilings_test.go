@@ -21,7 +21,7 @@ var ceilings = map[string]ceiling{
 	"files that a lock and an unlock run":     {34, 1},
 	"frames from a lock to its write":         {17, 0},
 	"mutexes that a lock and an unlock take":  {19, 1},
-	"lines of production Go":                  {19058, 200},
+	"lines of production Go":                  {19064, 200},
 	"lines of Lua":                            {2677, 25},
 	"lines of internal/transport":             {2715, 40},
 	"words in docs/words.md":                  {47, 0},

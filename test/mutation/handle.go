@@ -135,7 +135,7 @@ var handleRules = []Rule{
 		},
 	},
 	{
-		"what comes of a release is told though nobody waits for it", ". releasing.releaseInBackground",
+		"what comes of a release is told though nobody waits for it", ". releasing.release",
 		"r.settle(r.result(err))", "",
 		[]string{"TestUnlocksAreToldOfAReleaseThatNobodyWaitsFor"},
 	},

@@ -195,7 +195,7 @@ var labelRules = []Rule{
 	},
 	{
 		"all holders of a listed lock are told", ". scan.whole",
-		"info, _, err := readInfo(s.ctx, l, page)", "if page != nil { page.Next = 0 }; info, _, err := readInfo(s.ctx, l, page)",
+		"page = nil", "page.Next = 0",
 		[]string{"TestManyReadersAreReadInPages"},
 	},
 	{

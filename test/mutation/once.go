@@ -181,13 +181,13 @@ var onceRules = []Rule{
 		[]string{"TestACauseThatSaysUnspentIsNotTheRunsOwn"},
 	},
 	{
-		"a name whose call failed is not at rest, however late Redis hears of it", ". releasing.releaseInBackground",
+		"a name whose call failed is not at rest, however late Redis hears of it", ". releasing.release",
 		"if err != nil && r.note.Undone {", "if false {",
 		[]string{"TestOnceThatFailedSpendsNothingThoughRedisIsAwayForLong"},
 	},
 	{
-		"no rest keeps a shutdown", ". releasing.releaseInBackground",
-		"context.WithTimeout(c.open, r.a.Terms.Rest.For)", "context.WithTimeout(context.Background(), r.a.Terms.Rest.For)",
+		"no rest keeps a shutdown", ". releasing.release",
+		"context.WithTimeout(r.a.keeper.c.open, r.a.Terms.Rest.For)", "context.WithTimeout(context.Background(), r.a.Terms.Rest.For)",
 		[]string{"TestShutdownWaitsNoLongerForARestThanForALease"},
 	},
 }
