@@ -169,7 +169,10 @@ var All = []Mutant{
 	{
 		Name: "each of an owner's calls is told, and counts for itself",
 		Edits: []Edit{
-			{"internal/room/room.go", "if w.Owner != \"\" && !w.Once {", "if false {"},
+			{
+				"internal/room/room.go", "case w.Owner == \"\" && !r.Plain, w.Once && (w.Owner != \"\" || r.claimed):",
+				"case w.Owner != \"\" || !r.Plain || w.Once && r.claimed:",
+			},
 			{"lua/shared_settle.lua", "    budget = budget - 1\n    from = after", "    from = after"},
 		},
 		Loads: map[string]int{"crowd": 3}, Want: []check.Name{check.SlowScript, check.SlowServer},
