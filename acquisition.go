@@ -460,7 +460,7 @@ func (r *releasing) result(err error) error {
 	return r.a.keeper.c.unconfirmed(err)
 }
 
-// releaseInBackground is release on a goroutine of its own. Shutdown waits only for the lease.
+// releaseInBackground is release on a goroutine of its own. Shutdown waits for it until the lease has ended.
 func (r *releasing) releaseInBackground() {
 	c := r.a.keeper.c
 	left := c.leaving.Begin(r.a.keeper.hash)

@@ -119,9 +119,9 @@ func (h *Hold) Owner() string {
 }
 
 // Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss or
-// a release its Err is context.Canceled, and context.Cause says which: ErrLost or ErrNotHeld. Each call of its Err
-// checks the clock, as Hold.Err does, so it reports a loss even before Done is closed. It has the values of parent, and
-// names the same owner. The context of a hold that has ended has ended too.
+// a release its Err is context.Canceled, and context.Cause says which: ErrNotHeld, or ErrLost if the hold was lost before
+// its release. Each call of its Err checks the clock, as Hold.Err does, so it reports a loss even before Done is closed.
+// It has the values of parent, and names the same owner. The context of a hold that has ended has ended too.
 //
 // The hold keeps the context, some 400 bytes, until either has ended. So do not make one for each step of a long hold,
 // unless each step has a parent that is cancelled after it.

@@ -62,24 +62,31 @@ func TestCloseLosesHoldsAndShutdownWaitsForThem(t *testing.T) {
 	})
 }
 
+// heldUp returns a call for a free lock whose request has no answer until answer is called.
+func heldUp(t *testing.T, x *rig.Lab) (c *redisson.Client, l *redisson.Lock, call rig.Going, answer func()) {
+	t.Helper()
+	c, link := linked(t, x)
+	l, gate := c.NewLock("a"), make(chan struct{})
+	rig.Must(t, l.Lock(t.Context()))
+	rig.Must(t, l.Unlock())
+	link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+		if cmd.Is("evalsha") {
+			return redistest.Hold(gate)
+		}
+		return redistest.Pass
+	})
+	call = rig.Beside(func() error { return l.Lock(t.Context()) })
+	call.Pending(t, "the call")
+	return c, l, call, func() { close(gate) }
+}
+
 // TestACallOfRedissonInFlightAtCloseGetsNoHold is answered after Close has gone on.
 func TestACallOfRedissonInFlightAtCloseGetsNoHold(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		c, link := linked(t, x)
-		l, gate := c.NewLock("a"), make(chan struct{})
-		rig.Must(t, l.Lock(t.Context()))
-		rig.Must(t, l.Unlock())
-		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			if cmd.Is("evalsha") {
-				return redistest.Hold(gate)
-			}
-			return redistest.Pass
-		})
-		call := rig.Beside(func() error { return l.Lock(t.Context()) })
-		call.Pending(t, "the call")
+		c, l, call, answer := heldUp(t, x)
 		closing := rig.Beside(c.Close)
 		virtual.Sleep(time.Second)
-		close(gate)
+		answer()
 		rig.Must(t, <-closing)
 		rig.WantIs(t, <-call, relock.ErrClosed)
 		if l.HoldCount() != 0 {
@@ -93,21 +100,10 @@ func TestACallOfRedissonInFlightAtCloseGetsNoHold(t *testing.T) {
 // Fails when a grant that is answered while Close waits stays in Redis until its lease ends.
 func TestAGrantToACallThatCloseEndsIsGivenBack(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
-		c, link := linked(t, x)
-		l, gate := c.NewLock("a"), make(chan struct{})
-		rig.Must(t, l.Lock(t.Context()))
-		rig.Must(t, l.Unlock())
-		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
-			if cmd.Is("evalsha") {
-				return redistest.Hold(gate)
-			}
-			return redistest.Pass
-		})
-		call := rig.Beside(func() error { return l.Lock(t.Context()) })
-		call.Pending(t, "the call")
+		c, _, call, answer := heldUp(t, x)
 		closing := rig.Beside(c.Close)
 		closing.Pending(t, "Close")
-		close(gate)
+		answer()
 		rig.WantIs(t, <-call, relock.ErrClosed)
 		rig.Must(t, <-closing)
 		bare(t, x)

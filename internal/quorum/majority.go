@@ -22,7 +22,7 @@ type Majority struct {
 	votes   chan struct{} // a primary has answered, or a member has changed; capacity one
 	gone    chan struct{} // a hold on a primary has ended, so the pause of keep must end; capacity one
 	lost    chan struct{}
-	asked   sync.Once     // by the first call of Awaited
+	asked   sync.Once     // by the first call of Awaited, which calls the holds within it
 	wanted  chan struct{} // closed by want
 	want    func()
 

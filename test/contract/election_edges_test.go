@@ -89,12 +89,9 @@ func TestElectionIsObserved(t *testing.T) {
 }
 
 // An after calls what it has when a command has been answered.
-type after struct{ atomic.Pointer[func()] }
-
-func (*after) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (*after) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+type after struct {
+	passing
+	atomic.Pointer[func()]
 }
 
 func (a *after) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

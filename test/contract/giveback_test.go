@@ -15,9 +15,18 @@ import (
 	"github.com/relock-go/relock/lua"
 )
 
+// passing is the part of a hook that changes nothing.
+type passing struct{}
+
+func (passing) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (passing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
 // slowToRelease ends a context as Redis answers a request for a lock, and keeps each release back for half a second.
 type slowToRelease struct {
-	twice
+	passing
 	acquire, release string
 	end              func()
 }
