@@ -88,9 +88,11 @@ func newStream(o *streamSource, conn net.Conn, poolLost uint32) *stream {
 	s.toWrite, s.toRead, s.closed = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{})
 	s.in = &decoder{bufio.NewReaderSize(newSpinner(conn, &s.load), readSize)}
 	s.alarm = time.AfterFunc(stall, s.alarmFired) // armAlarm sets the time
-	o.stream.Store(s)                             // before anything can fail, so that retire finds it there
+	s.mu.Lock()                                   // so that fail waits until retire can find the stream
+	defer s.mu.Unlock()
 	s.running.Go(s.write)
 	s.running.Go(s.read)
+	o.stream.Store(s) // not before, because a call may close the stream at once, and close waits for running
 	return s
 }
 
@@ -472,10 +474,9 @@ func (s *stream) close() {
 	s.mu.Unlock()
 	s.closing.Do(func() {
 		close(s.closed)
-		t := s.source.t
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.spawn(func() {
+		s.source.t.mu.Lock()
+		defer s.source.t.mu.Unlock()
+		s.source.t.spawn(func() {
 			_ = s.conn.Close() // TLS may wait for 5 s until the server takes its goodbye
 			s.running.Wait()
 		})

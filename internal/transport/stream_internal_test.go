@@ -504,3 +504,28 @@ func TestACallWhoseCommandCannotBeWrittenEndsAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// The race detector sees if close can wait for goroutines that have not been counted yet.
+func TestAStreamMayBeClosedAsSoonAsItIsFound(t *testing.T) {
+	for range 200 {
+		here, there := net.Pipe()
+		o := &streamSource{t: &Transport{}}
+		o.t.idle.L = &o.t.mu
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			for o.stream.Load() == nil {
+				runtime.Gosched()
+			}
+			o.close()
+		}()
+		newStream(o, here, 0)
+		<-closed
+		o.t.mu.Lock()
+		for o.t.working > 0 {
+			o.t.idle.Wait()
+		}
+		o.t.mu.Unlock()
+		_ = there.Close()
+	}
+}

@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,8 +13,8 @@ import (
 	"github.com/relock-go/relock/internal/rig"
 )
 
-// A dropper is a hook of the redis client that does not return, if it is to end.
-type dropper struct{ end func() }
+// A dropper is a hook of the redis client that does not return from the next script, if it is to end.
+type dropper struct{ end atomic.Pointer[func()] }
 
 func (*dropper) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -23,9 +24,10 @@ func (*dropper) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 
 func (d *dropper) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if end := d.end; end != nil {
-			d.end = nil
-			end()
+		if cmd.Name() == "evalsha" { // not for the commands of a new connection
+			if end := d.end.Swap(nil); end != nil {
+				(*end)()
+			}
 		}
 		return next(ctx, cmd)
 	}
@@ -41,7 +43,7 @@ func dropping(t *testing.T, f func(t *testing.T, x *rig.Lab, c *relock.Client, d
 				rdb.AddHook(d)
 				c := x.ClientOver(rdb)
 				rig.Must(t, c.NewLock("warm").Do(t.Context(), func(context.Context) error { return nil }))
-				f(t, x, c, func() { d.end = end })
+				f(t, x, c, func() { d.end.Store(&end) })
 				x.Until(time.Minute + x.Now())
 				if left := rig.Remains(c); left != "" {
 					t.Errorf("%s is left", left)

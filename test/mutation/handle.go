@@ -48,7 +48,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a stream that is being closed is waited for", "internal/transport stream.close",
-		"t.spawn($x)", "go $x()",
+		"s.source.t.spawn($x)", "go $x()",
 		[]string{"TestWaitWaitsForAStreamThatHasEndedBefore"},
 	},
 	{
