@@ -130,6 +130,22 @@ func TestFairPassesOnToThoseOfItsProcessWhoAreNext(t *testing.T) {
 	}
 }
 
+// Fails when a grant that comes of no release names nobody of those who are next.
+func TestAFairLockThatIsFreedByForcePassesOnToThoseOfItsProcessWhoAreNext(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		q := wait(x, "aaa")
+		before := q.a.Sent("release")
+		if ended, err := x.Eye.NewLock("l", relock.Fair()).ForceUnlock(t.Context()); !ended || err != nil {
+			t.Fatalf("%v, %v", ended, err)
+		}
+		q.first = q.next()
+		q.through(0, 1, 2)
+		if n := q.a.Sent("release") - before; n != 1 {
+			t.Errorf("the process has sent %d releases, want one for the run", n)
+		}
+	})
+}
+
 // Fails when a call that has gone ends the run, or is given the lock.
 func TestACallThatHasLeftARunIsPassedBy(t *testing.T) {
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {

@@ -10,7 +10,7 @@ var runRules = []Rule{
 	{
 		"run: the general way names them too", "lua/shared_settle.lua",
 		"packed and run_of(waiter.client, packed) or ''", "''",
-		[]string{"TestScriptsDoWhatTheModelSays"},
+		[]string{"TestAFairLockThatIsFreedByForcePassesOnToThoseOfItsProcessWhoAreNext"},
 	},
 	{
 		"run: another client's call is passed by by nobody", "lua/shared_run.lua",
