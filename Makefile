@@ -41,7 +41,7 @@ short: ## the tests alone; those that need redis-server are skipped without one
 	@set -e; for m in $(MODULES); do (cd $$m && $(TEST) ./...); done
 
 # INTEROP=4.7.0: the rules that a real Redisson shows to be needed, half an hour; `make interop` builds what they meet.
-# Two hours on two cores, and some 30 GB of the build cache. One rule alone: go test -run 'TestEveryRuleIsNeeded/its_name' ./test/mutation with RELOCK_MUTATE=1.
+# One build serves most rules (test/mutation/switched.go). One rule alone: go test -run 'TestEveryRuleIsNeeded/its_name' ./test/mutation with RELOCK_MUTATE=1.
 mutate: ## take every rule of the protocol out once, and see its tests fail
 	RELOCK_MUTATE=1 RELOCK_INTEROP=$(INTEROP) go test -count=1 -timeout 240m -v -run '^TestEveryRuleIsNeeded$(if $(INTEROP),ByJava)$$' ./test/mutation
 
