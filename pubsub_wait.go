@@ -311,7 +311,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	switch {
 	case w.ticket != "":
 		call = c.wire.Resume(k.keys(), w.ticket, asks, q.NotAfter)
-	case q.OneKey: // while the slot migrates, a Cluster refuses commands with two keys
+	case q.HashOnly: // while the slot migrates, a Cluster refuses commands with two keys
 		call.Keys = call.Keys[:1]
 	}
 	k.end(&at)

@@ -1,7 +1,7 @@
 -- Asks for the lock: takes it, joins the owner's grant, or queues. A waiter's heartbeat is the same request, with a
 -- larger op and the waiter's place. So is a request that is repeated because no answer came.
 -- KEYS[1] hash the lock's state
--- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
+-- KEYS[2] zset the queue; left out while the slot migrates
 -- ARGV[1] kind the lock's kind
 -- ARGV[2] not_after server microseconds; a copy that arrives later changes nothing
 -- ARGV[3] terms 'KEEP ECHO PREFIX': ms that the hash outlives the last deadline; 1 if the client wants an echo when a
@@ -18,7 +18,7 @@
 --     3 0 wait 0 ghost           taken, and not queued
 --     4 0 0 0 ''                 it waits on a condition
 --     -4 0 0 0 ''                the nonce has ended: it is never granted again
---     -5 0 0 0 ''                the one-key form cannot answer
+--     -5 0 0 0 ''                the queue is needed, and KEYS[2] is missing
 --     -6 0 0 0 ''                the owner or an ancestor reads: the owner cannot write before that hold is unlocked
 --   or one answer for all requests: now, 0, -2 (late, or not_after is more than a minute ahead); now, 0, -3, kind
 --   (another kind is in use); now, 0, -5. wait is ms until a lease or rest ends that is in the way; first is 1 at the

@@ -1,6 +1,6 @@
 -- Ends a nonce, whether it holds, waits or has never arrived. The lock goes to the first in the queue in the same step.
 -- KEYS[1] hash the lock's state
--- KEYS[2] zset the queue; left out of the one-key form, for a slot that migrates
+-- KEYS[2] zset the queue; left out while the slot migrates
 -- ARGV[1] identity 'NONCE CLIENT o:OWNER' of what ends; without OWNER the owner does not matter
 -- ARGV[2] field 'o:OWNER' of the same
 -- ARGV[3] until server ms up to which an unanswered copy of the request may still arrive and must be refused; 0 or -1:
@@ -11,7 +11,7 @@
 -- ARGV[7] served nonces of the same client that stood right behind it, and to which the client passed the lock
 --   without a command: they end with it
 -- RETURNS 2 (held, nobody waited); or was (2 held, 1 queued, 0 neither), now, more (1: ask again, the queue was too
---   long for one call); or -5, now, 0 (the one-key form cannot answer)
+--   long for one call); or -5, now, 0 (the queue is needed)
 local fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd')
 
 -- The usual case: the session holds alone, nobody waits, and no copy of its request can arrive. As long as its record

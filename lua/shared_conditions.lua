@@ -141,7 +141,7 @@ local function pass_signals()
   end
 end
 
--- Removes dead waiters after the queue's key has expired. That key lives for the keep time after the last of their
+-- Removes dead waiters after the queue's key has expired. That key lives for TokenKeep after the last of their
 -- leases, but the hash lives as long as its holder renews. Only a scan of the hash finds their fields then.
 local function sweep_expired()
   local cursor = '0'

@@ -198,7 +198,7 @@ local function ghost(client)
   return session and session.client == client and session.nonce or ''
 end
 
--- Adds members with one deadline to the queue's key, which must live for the keep time after that. GT: its expiry never
+-- Adds members with one deadline to the queue's key, which must live for TokenKeep after that. GT: its expiry never
 -- moves earlier. ZADD comes first: if the key is not ours, it is refused, and another's key keeps its expiry. touch has
 -- shown already that an expiry may be set.
 local function add_to_queue(deadline, ...)

@@ -236,7 +236,7 @@ end
 
 -- Ends each script that may change who holds. Settles if settles is true, sends the messages of new grants, forgets
 -- what is over, and stores in crowd whether anything unusual is left. With ended, the hash of a free lock that does not
--- rest lives for the keep time, or for ended ms if that is longer. Returns 1 if settle may have left something, else 0.
+-- rest lives for TokenKeep, or for ended ms if that is longer. Returns 1 if settle may have left something, else 0.
 local function finish(settles, ended)
   local left = settles and settle() or 0
   for _, g in ipairs(granted) do

@@ -43,7 +43,7 @@ if fields[1] then
   state.alone = alone
 end
 
--- Returns for how many ms the hash must live for a lease: the lease, the keep time, and the time by which the token
+-- Returns for how many ms the hash must live for a lease: the lease, TokenKeep, and the time by which the token
 -- counter is ahead of the clock. A counter that was raised to the token of a faster server must not expire before this
 -- clock has passed it. Otherwise the next grant would have a smaller token.
 local function life(lease, keep)

@@ -17,9 +17,9 @@ const (
 // An Entry is an acquisition that waits: Redis has not answered yet, has queued it, or has it wait on a condition.
 type Entry struct {
 	*Acquisition
-	Waiter any    // the call to wake when the wait is over; nil: no call waits
-	OneKey bool   // the slot is migrating: requests name only the hash
-	Await  *Await // what it held before it began to wait on a condition; nil: it has not held
+	Waiter   any    // the call to wake when the wait is over; nil: no call waits
+	HashOnly bool   // the slot is migrating: requests name only the hash
+	Await    *Await // what it held before it began to wait on a condition; nil: it has not held
 
 	// Only the room writes these.
 	Place  int64        // its place in Redis' queue
@@ -338,7 +338,7 @@ const (
 	OfKind   = -3 // the name is in use as another kind of lock
 	Awaits   = 4  // it waits on a condition
 	Ended    = -4 // the nonce has ended, and is never granted again
-	QueueKey = -5 // the one-key form cannot answer: the request must name the queue's key too
+	QueueKey = -5 // the script needs the queue, and the request must name its key, too
 	Upgrade  = -6 // the owner reads, and wants to write
 )
 
@@ -355,7 +355,7 @@ type Request struct {
 // acknowledged that, so the grant must be given up.
 func (q Request) Answered(said *Answer, acks int, at *Step) (short bool) {
 	e, a := q.Entry, q.Acquisition
-	e.OneKey = e.OneKey && said.Code != QueueKey
+	e.HashOnly = e.HashOnly && said.Code != QueueKey
 	if short = said.Code == Held && acks < a.Terms.Replicas.N && !a.Held(); !short {
 		q.apply(said, acks, at)
 	}
@@ -368,10 +368,10 @@ func (q Request) Answered(said *Answer, acks int, at *Step) (short bool) {
 	return short
 }
 
-// Unanswered records that a request failed. oneKey says that the next request must name only the hash.
-func (q Request) Unanswered(f Failure, oneKey bool) {
+// Unanswered records that a request failed. hashOnly says that the next request must name only the hash.
+func (q Request) Unanswered(f Failure, hashOnly bool) {
 	q.settled(&f)
-	q.OneKey = oneKey
+	q.HashOnly = hashOnly
 }
 
 // apply carries out what an answer says. acks is how many replicas have acknowledged it.

@@ -225,7 +225,7 @@ const WasHeld = 2
 // Release ends the nonce of a session, whether it holds or waits. With an owner of "" the owner does not matter. until
 // is the server time in ms up to which a late copy of the acquire may arrive and must be refused, or 0. If it is
 // negative, its absolute value is that time, and a signal that the session was given goes to another waiter. lease is
-// the longest that Redis may have given it. If it is longer than the keep time, the hash must be made to expire sooner.
+// the longest that Redis may have given it. If it is longer than TokenKeep, the hash must be made to expire sooner.
 // undone means that the name does not rest afterwards. served are other nonces that had the lock under this grant and
 // are still queued in Redis: they end as well.
 func (e *Encoder) Release(keys key.Keys, s Session, until int64, lease time.Duration, undone bool, served ...string) transport.Call {

@@ -132,10 +132,10 @@ func TestWaitersOfACrashedHolderKeepTheKind(t *testing.T) {
 	}
 }
 
-// TestOneKeyFormSeesReaders is a defect that was: in a slot that migrates the
+// TestARequestWithoutTheQueuesKeySeesReaders is a defect that was: in a slot that migrates the
 // request names the hash alone, where readers do not stand, and a second kind
 // got the lock beside them.
-func TestOneKeyFormSeesReaders(t *testing.T) {
+func TestARequestWithoutTheQueuesKeySeesReaders(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T, g *ground) {
 		r := g.thread("r")
 		g.ok(r.RLock(r.ctx))

@@ -9,7 +9,7 @@ import (
 	"github.com/relock-go/relock/internal/rig"
 )
 
-// The queue's key lives for the keep time after the last lease of a waiter, the hash for as
+// The queue's key lives for TokenKeep after the last lease of a waiter, the hash for as
 // long as its holder renews: what a waiter that died during a long hold has left is in the
 // hash alone.
 // Fails when nothing takes that away: it stayed for as long as the lock was used.

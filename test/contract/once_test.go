@@ -94,7 +94,7 @@ func TestANameRestsThoughItsHolderDied(t *testing.T) {
 	})
 }
 
-// Fails when the hash ends with the keep time, and the rest with it: also where the holder
+// Fails when the hash ends with TokenKeep, and the rest with it: also where the holder
 // has died, and no release has had the hash kept.
 func TestANameRestsForLongerThanItsHashWould(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -106,7 +106,7 @@ func busy(t *testing.T, rdb *redis.Client) (us int64) {
 }
 
 // The late copy of a request that was given up was refused, and had the hash of the
-// free lock kept for a lease longer than the token's keep time.
+// free lock kept for a lease longer than TokenKeep.
 // Fails without the fix: a request that has ended prolongs nothing.
 func TestRefusedLateCopyKeepsAFreeLocksHashNoLonger(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
@@ -114,7 +114,7 @@ func TestRefusedLateCopyKeepsAFreeLocksHashNoLonger(t *testing.T) {
 		r.Release(rig.NonceOf('e'), "~e", time.Now().Add(10*time.Second).UnixMilli())
 		r.Ask(rig.NonceOf('e'), "~e", time.Hour, 1, 0)
 		if ttl := s.Redis.PTTL(t.Context(), key.For("relock", "l").Hash).Val(); ttl != 10*time.Minute {
-			t.Errorf("the hash of a free lock stays for %v, want the keep time", ttl)
+			t.Errorf("the hash of a free lock stays for %v, want TokenKeep", ttl)
 		}
 	})
 }

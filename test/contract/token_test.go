@@ -130,11 +130,11 @@ func TestTokenOutlivesItsHoldByTheKeepTime(t *testing.T) {
 		rig.Must(t, l.Unlock())
 		virtual.Sleep(2*time.Minute - time.Second)
 		if keys := x.Server.Direct().Keys(); len(keys) != 1 {
-			t.Errorf("keys %v within the keep time, want one", keys)
+			t.Errorf("keys %v within TokenKeep, want one", keys)
 		}
 		virtual.Sleep(2 * time.Second)
 		if keys := x.Server.Direct().Keys(); len(keys) != 0 {
-			t.Errorf("keys %v after the keep time, want none", keys)
+			t.Errorf("keys %v after TokenKeep, want none", keys)
 		}
 	})
 }

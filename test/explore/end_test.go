@@ -128,14 +128,14 @@ func (w *world) close() {
 	}
 	virtual.Sleep(3 * w.setup.ttl)
 	for _, k := range w.srv.Direct().Keys() {
-		// What the dead leave in a queue lasts until somebody comes, or for the keep time.
+		// What the dead leave in a queue lasts until somebody comes, or for TokenKeep.
 		if !w.faulty && !strings.HasPrefix(k, "relock:h:") {
 			w.violate("%s is left", k)
 		}
 	}
 	virtual.Sleep(2 * time.Minute)
 	if left := w.srv.Direct().Keys(); len(left) > 0 {
-		w.violate("left in redis after the keep time: %v", left)
+		w.violate("left in redis after TokenKeep: %v", left)
 	}
 	_ = w.wire.Ping(context.Background())
 }

@@ -24,7 +24,7 @@ var ceilings = map[string]ceiling{
 	"lines of production Go":                  {19064, 200},
 	"lines of Lua":                            {2677, 25},
 	"lines of internal/transport":             {2715, 40},
-	"words in docs/words.md":                  {47, 0},
+	"words in docs/words.md":                  {45, 0},
 	"hops to another file":                    {2, 0},
 	"hops to another package":                 {19, 0},
 	"method names of more than four types":    {8, 0},

@@ -88,7 +88,7 @@ var figures = []figure{
 	},
 	{
 		what: "the default TokenKeep", file: "options.go", source: `defaultTokenKeep += (.+)`,
-		says: []string{`keep time \(@ by default`, `the default of @`, `its lease ended\. The default is @`},
+		says: []string{`plus .TokenKeep. \(@ by default`, `the default of @`, `its lease ended\. The default is @`},
 	},
 	{
 		what: "the time that a request counts", file: "internal/room/entry.go", source: `LateAfter = (.+)`,

@@ -107,8 +107,8 @@ func (b *bench) stored(hash, queue string, now int64) map[string]string {
 	return got
 }
 
-// lacks says which key does not last for the keep time after its last deadline, or lasts
-// for longer than the longest lease that anybody asks for, the keep time, and as much as the counter
+// lacks says which key does not last for TokenKeep after its last deadline, or lasts
+// for longer than the longest lease that anybody asks for, TokenKeep, and as much as the counter
 // of tokens may be ahead of the clock.
 func (b *bench) lacks(hash, queue string, now int64) string {
 	stored, last := b.stored(hash, queue, now), map[string]int64{}

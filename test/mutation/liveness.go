@@ -5,12 +5,12 @@ package mutation
 // out in one place.
 var Liveness = []Rule{
 	{
-		"an acquire has a one-key form", "internal/room Request.Unanswered",
-		"q.OneKey = oneKey", "q.OneKey = false",
+		"an acquire can leave out the queue's key", "internal/room Request.Unanswered",
+		"q.HashOnly = hashOnly", "q.HashOnly = false",
 		[]string{"TestF12FreeLockIsAcquiredWhileItsSlotMigrates", "TestF12WaiterTakesTheLockThatIsReleasedWhileItsSlotMigrates"},
 	},
 	{
-		"a release has a one-key form", ". releasing.try",
+		"a release can leave out the queue's key", ". releasing.try",
 		"if transport.TryAgain(err) && len(r.call.Keys) > 1 {", "if false {",
 		[]string{"TestF12HolderReleasesWhileItsSlotMigrates"},
 	},
@@ -20,12 +20,12 @@ var Liveness = []Rule{
 		[]string{"TestF12HolderRenewsAndReentersWhileItsSlotMigrates"},
 	},
 	{
-		"the one-key form is for once", "internal/room Request.Answered",
-		"e.OneKey = e.OneKey && said.Code != QueueKey", "_ = e",
+		"the queue's key is left out for once", "internal/room Request.Answered",
+		"e.HashOnly = e.HashOnly && said.Code != QueueKey", "_ = e",
 		[]string{"TestF12WaiterQueuesOnceTheSlotHasMigrated"},
 	},
 	{
-		"the one-key release answers for an empty queue only", "lua/release.lua",
+		"a release without the queue's key answers for an empty queue only", "lua/release.lua",
 		"if not KEYS[2] and state.crowd then", "if false then",
 		[]string{"TestF12QueueIsServedWhileItsSlotMigrates"},
 	},

@@ -38,7 +38,7 @@ var rwlockRules = []Rule{
 		[]string{"TestReadersPassADeadWriterWhenItsEntryEnds"},
 	},
 	{
-		"the one-key form is not for several sessions", "lua/acquire.lua",
+		"a request without the queue's key is not for several sessions", "lua/acquire.lua",
 		"if not KEYS[2] and state.crowd then", "if false then",
 		[]string{"TestScriptsDoWhatTheModelSays"},
 	},

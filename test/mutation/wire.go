@@ -119,7 +119,7 @@ var wireRules = []Rule{
 		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
 	},
 	{
-		"the keep time begins when a grant is forced to end", "lua/force.lua",
+		"TokenKeep begins when a grant is forced to end", "lua/force.lua",
 		"finish(unsettled(), 0)", "finish(unsettled())",
 		[]string{"TestEveryStatementLeavesALockAsIsPromised"},
 	},

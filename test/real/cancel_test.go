@@ -75,7 +75,7 @@ func wantFree(t *testing.T, rdb *redis.Client, l *relock.Lock) {
 	rig.WantState(t, l, l.Name(), "free waiting 0")
 	rig.WantBare(t, rdb, l.Name())
 	if ttl := rdb.PTTL(t.Context(), key.For("relock", l.Name()).Hash).Val(); ttl <= 0 || ttl > 10*time.Minute {
-		t.Errorf("the hash of a free lock stays for %v, want at most the keep time", ttl)
+		t.Errorf("the hash of a free lock stays for %v, want at most TokenKeep", ttl)
 	}
 }
 

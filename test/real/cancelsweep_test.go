@@ -94,7 +94,7 @@ func inCompany(ctx context.Context, c *relock.Client, manner, company string) (c
 	return call, second
 }
 
-// leavesNothing looks in Redis and in the client, soon and after the keep time.
+// leavesNothing looks in Redis and in the client, soon and after TokenKeep.
 func leavesNothing(t *testing.T, s *rig.Lab, c *relock.Client, l *relock.Lock) {
 	t.Helper()
 	virtual.Sleep(time.Minute)
@@ -103,7 +103,7 @@ func leavesNothing(t *testing.T, s *rig.Lab, c *relock.Client, l *relock.Lock) {
 	rig.WantGone(t, c)
 	virtual.Sleep(10 * time.Minute)
 	if keys := s.Server.Direct().Keys(); len(keys) > 0 {
-		t.Errorf("after the keep time Redis has %q", keys)
+		t.Errorf("after TokenKeep Redis has %q", keys)
 	}
 }
 

@@ -104,7 +104,7 @@ func TestF12WaiterQueuesOnceTheSlotHasMigrated(t *testing.T) {
 	})
 }
 
-// Fails when the one-key release ignores who waits.
+// Fails when a release without the queue's key ignores who waits.
 func TestF12QueueIsServedWhileItsSlotMigrates(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		a, b := s.Actor(), s.Actor()

@@ -162,7 +162,7 @@ func TestF10QueueKeepsItsOrderThoughTheClockStepsBack(t *testing.T) {
 }
 
 // Fails when the hash goes with its last holder, and when it stays for longer than the
-// lease that was released and the keep time.
+// lease that was released and TokenKeep.
 func TestF10CounterOutlivesItsHoldersByTheKeepTimeAndNoLonger(t *testing.T) {
 	rig.Play(t, func(t *testing.T, s *rig.Lab) {
 		a := s.Actor(relock.TokenKeep(2 * time.Minute))
@@ -170,13 +170,13 @@ func TestF10CounterOutlivesItsHoldersByTheKeepTimeAndNoLonger(t *testing.T) {
 		rig.End(t, s.Take(a.NewLock("longer", relock.TTL(time.Hour))))
 		for _, name := range []string{"l", "longer"} {
 			if s.Until(2*time.Minute - time.Second); !s.Server.Direct().Exists(key.For("relock", name).Hash) {
-				t.Errorf("the counter of %s is gone within the keep time", name)
+				t.Errorf("the counter of %s is gone within TokenKeep", name)
 			}
 		}
 		s.Until(2*time.Minute + 30*time.Second + time.Second)
 		for _, name := range []string{"l", "longer"} {
 			if s.Server.Direct().Exists(key.For("relock", name).Hash) {
-				t.Errorf("the counter of %s stays beyond the keep time", name)
+				t.Errorf("the counter of %s stays beyond TokenKeep", name)
 			}
 		}
 	})

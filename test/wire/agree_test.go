@@ -153,7 +153,7 @@ func TestEveryStatementIsForgottenWithThoseWhoMadeIt(t *testing.T) {
 				x.errorf("%v %v are left", x.after.fields, x.after.queue)
 			}
 			if most := x.after.now + wireKeep.Milliseconds(); x.after.hashEnds > most && !x.say.brief {
-				x.errorf("the hash lasts %d ms longer than the keep time", x.after.hashEnds-most)
+				x.errorf("the hash lasts %d ms longer than TokenKeep", x.after.hashEnds-most)
 			}
 		}
 	}

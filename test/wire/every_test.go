@@ -8,7 +8,7 @@ import (
 
 // Every statement is made in every state of a lock, by those who hold and wait and by
 // newcomers.
-// Fails when a script lets a key end before somebody's lease and the keep time have, leaves
+// Fails when a script lets a key end before somebody's lease and TokenKeep have, leaves
 // one without an end, or one that lasts for longer than anybody needs; leaves a record of
 // somebody who is gone, or none of somebody who is there; leaves a lock idle, or alone with
 // its holder, that who waits could have; does not tell those whom it concerns, or tells others;
@@ -46,7 +46,7 @@ func TestEveryStatementLeavesALockAsIsPromised(t *testing.T) {
 func (x trial) notIdle() {
 	x.w.t.Helper()
 	s, f := x.say.script, x.after
-	if s == "hold" || x.say.oneKey || s == "downgrade" && x.say.answer(x.answer) == "0" {
+	if s == "hold" || x.say.hashOnly || s == "downgrade" && x.say.answer(x.answer) == "0" {
 		return // they let nobody in
 	}
 	head, waits := f.waiters()[f.head()]
@@ -66,7 +66,7 @@ func (x trial) notIdle() {
 // and are past their deadlines.
 func (x trial) forgotten() {
 	x.w.t.Helper()
-	if x.say.oneKey || x.before.stores(x.after) {
+	if x.say.hashOnly || x.before.stores(x.after) {
 		return
 	}
 	for nonce, s := range x.after.together() {

@@ -16,7 +16,7 @@ func (f found) deadlines() (hash, queue int64) {
 	return max(queue, alone.until), queue
 }
 
-// lifetimes: a key lasts for the keep time after the last deadline, and its TTL never
+// lifetimes: a key lasts for TokenKeep after the last deadline, and its TTL never
 // moves earlier while there is one.
 func (x trial) lifetimes() {
 	x.w.t.Helper()

@@ -23,10 +23,10 @@ type say struct {
 	place, block  int // of acquire; a block of 1 where it is left out
 	echo          bool
 	beside        string        // of acquire: a second request, of this letter
-	oneKey        bool          // without the queue
+	hashOnly      bool          // without the queue
 	many          bool          // hold: beside a session of a lock that nobody holds
 	anonymous     bool          // release: whoever holds
-	brief         bool          // release: by a client whose leases are shorter than the keep time
+	brief         bool          // release: by a client whose leases are shorter than TokenKeep
 	copies        time.Duration // release: a copy of the request may arrive for so long
 	stale         bool          // force: of a token that is not the grant's
 	ttl           time.Duration // where it is left out, the test decides
@@ -78,7 +78,7 @@ func (w *parley) phrase(s say) (keys []string, args []any) {
 	}
 	identity := wireNonce(s.who) + " " + wireClient(s.who) + " o:"
 	keys = []string{w.keys.Hash, w.keys.Queue}
-	if s.oneKey {
+	if s.hashOnly {
 		keys = keys[:1]
 	}
 	switch s.script {

@@ -89,7 +89,7 @@ var ofNewcomers = []say{
 	{script: "acquire", who: "e", echo: true},
 	{script: "acquire", who: "e", place: -1},
 	{script: "acquire", who: "e", block: 10_000_000},
-	{script: "acquire", who: "e", oneKey: true},
+	{script: "acquire", who: "e", hashOnly: true},
 	{script: "acquire", who: "e", mode: "r"},
 	{script: "acquire", who: "e", mode: "r", echo: true},
 	{script: "acquire", who: "e", owner: "o"},
@@ -101,7 +101,7 @@ var ofNewcomers = []say{
 	{script: "release", who: "e"},
 	{script: "release", who: "e", copies: 10 * time.Second},
 	{script: "release", who: "e", anonymous: true},
-	{script: "release", who: "e", anonymous: true, oneKey: true},
+	{script: "release", who: "e", anonymous: true, hashOnly: true},
 }
 
 // ofAnybody is said by each of those who have asked before, as the owner for whom they did.
@@ -110,8 +110,8 @@ var ofAnybody = []say{
 	{script: "hold", op: 4, reads: 1},
 	{script: "hold", op: 4, writes: 2, still: true},
 	{script: "hold", op: 4, writes: 1, reads: 1},
-	{script: "hold", op: 4, writes: 1, oneKey: true},
-	{script: "hold", op: 4, reads: 1, oneKey: true, still: true},
+	{script: "hold", op: 4, writes: 1, hashOnly: true},
+	{script: "hold", op: 4, reads: 1, hashOnly: true, still: true},
 	{script: "hold", op: 4, writes: 1, many: true},
 	{script: "hold", op: 4, writes: 2, many: true, still: true},
 	{script: "downgrade", op: 4, reads: 1},
@@ -119,7 +119,7 @@ var ofAnybody = []say{
 	{script: "release"},
 	{script: "release", brief: true},
 	{script: "release", copies: 10 * time.Second},
-	{script: "release", oneKey: true},
+	{script: "release", hashOnly: true},
 	{script: "force"},
 	{script: "force", stale: true},
 }

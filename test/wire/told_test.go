@@ -106,12 +106,12 @@ func (x trial) isStored() {
 	case "hold1", "downgrade1":
 		x.holdsAsTold()
 	case "hold-5":
-		x.want(x.say.oneKey || x.say.many, "the queue was named")
+		x.want(x.say.hashOnly || x.say.many, "the queue was named")
 		x.want(x.before.stores(x.after), "something has changed")
 	default:
 		x.holdsNot(got)
 	}
-	if x.say.script == "release" && !x.say.anonymous && !x.say.oneKey {
+	if x.say.script == "release" && !x.say.anonymous && !x.say.hashOnly {
 		x.releases()
 	}
 	x.othersStay()
@@ -182,7 +182,7 @@ func (x trial) holdsNot(got string) {
 	_, waits := x.after.waiters()[nonce]
 	_, waited := x.before.waiters()[nonce]
 	x.want(!holds || x.say.script == "force" || strings.HasPrefix(got, "-"), "it holds")
-	x.want(!waits || waited && x.say.script != "release" || x.say.oneKey, "it waits")
+	x.want(!waits || waited && x.say.script != "release" || x.say.hashOnly, "it waits")
 }
 
 // releases: it says what it has found, and what a copy may still ask for is refused.
