@@ -149,7 +149,8 @@ func (w *awaiting) outlast(ctx context.Context) (context.Context, context.Cancel
 	return patient, func() { stop(); cancel() }
 }
 
-// sleep waits for a signal and then for the lock. Close loses the session, which wakes it.
+// sleep waits for a signal and then for the lock. signalled is also true if a signal may have been lost (awaitSignal).
+// Once ctx has ended, a TTL of silence ends the wait for the lock, and the holds are lost. Close loses them, too.
 func (w *awaiting) sleep(ctx context.Context) (signalled bool, err error) {
 	woken := w.a.waitOver()
 	look := time.NewTicker(trust.Pulse(w.a.Terms.TTL)) // when to look for a failover of a Cluster, or for silence

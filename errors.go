@@ -89,7 +89,7 @@ func tooFew(r room.Replicas, acks int) error {
 	return fmt.Errorf("%w: %d of %d acknowledged it within %v; check the replicas of the primary, ask for fewer, or give them longer", ErrReplicas, acks, r.N, r.Timeout)
 }
 
-// lostFor returns the error of a hold that was lost for the reason why, or nil if why is nil.
+// lostFor returns the error of a lost hold, with the reason that the room gave. It returns nil if there is none.
 func lostFor(why error) error {
 	if why == nil || errors.Is(why, ErrLost) {
 		return why
@@ -103,7 +103,7 @@ var errForced = loss.Because(loss.Forced, "removed by ForceUnlock")
 // errAncestor is why a branch's hold is lost if the ancestor's hold that it entered has ended.
 var errAncestor = loss.Because(loss.Ancestor, "the ancestor's hold through which this branch had entered has ended; an ancestor must unlock after its branches")
 
-// isFinal reports whether another try would fail in the same way.
+// isFinal reports whether a primary of a Quorum would fail in the same way at another try.
 func isFinal(err error) bool {
 	for _, one := range []error{ErrClosed, ErrKind, ErrDeadlock, ErrUpgrade, ErrOwnerMismatch, ErrInvalidOption, ErrInvalidName, ErrTooManyHolds} {
 		if ending.Is(err, one) {
@@ -174,7 +174,7 @@ func otherLayout(stored string) string {
 // errLateAnswers means that each answer was useless: clocks are minutes apart, or a slot is moving.
 var errLateAnswers = errors.New("redis answered only that the request came too late, or to a server without one of its keys")
 
-// unanswered returns the error of a request that has been unanswered for this long.
+// unanswered returns the error of a request that has been unanswered for this long: an ErrUnavailable.
 func unanswered(d time.Duration) error {
 	if d < time.Millisecond {
 		return &requestError{errors.New("redis has not answered yet: the wait was over within a millisecond"), d}

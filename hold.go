@@ -345,7 +345,8 @@ func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (he
 }
 
 // downgrade makes the hold a read hold here first, and then tells Redis, which may execute the request late or never.
-// So Redis has a write hold or a read hold for it, and with either a read hold here is safe.
+// So Redis has a write hold or a read hold for it, and with either a read hold here is safe. It returns errHoldTaken if
+// another call took the hold first.
 func (h *Hold) downgrade(ctx context.Context, rw *RWLock) error {
 	a := h.acquisition()
 	switch err := a.takeTurn(ctx); {

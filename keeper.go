@@ -97,9 +97,9 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 	return losses
 }
 
-// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. An owner of "" is anonymous. carries says
-// that it carries the claim of its flow.
-func (k *keeper) newAcquisition(owner string, l *Lock, carries bool) *acquisition {
+// newAcquisition makes an acquisition that waits as an entry. It needs k.mu. An owner of "" is anonymous. hasClaim says
+// that it has the claim of its flow.
+func (k *keeper) newAcquisition(owner string, l *Lock, hasClaim bool) *acquisition {
 	a := &acquisition{keeper: k, nonce: wire.NewNonce()}
 	a.Name, a.Terms, a.Read, a.Of = owner, &l.terms.Terms, l.read, a
 	if owner == "" {
@@ -109,7 +109,7 @@ func (k *keeper) newAcquisition(owner string, l *Lock, carries bool) *acquisitio
 		a.makeTurn()
 	}
 	a.task.Of = a
-	k.room.Enter(&a.Acquisition, carries)
+	k.room.Enter(&a.Acquisition, hasClaim)
 	return a
 }
 

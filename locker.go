@@ -731,8 +731,7 @@ func (c *Client) settle(keys key.Keys) {
 	})
 }
 
-// unconfirmed returns the error of an Unlock that Redis did not answer within the ReleaseTimeout, or before Close
-// ended.
+// unconfirmed returns the error of an Unlock that Redis did not answer in its ReleaseTimeout, or before Close ended.
 func (c *Client) unconfirmed(err error) error {
 	base := fmt.Errorf("%w within %v; the client goes on trying, and the lease ends it at the latest", ErrUnconfirmed, c.cfg.releaseTimeout)
 	if c.ctx.Err() != nil {

@@ -168,7 +168,7 @@ type spec struct {
 	anonymous bool  // each acquisition has a new owner, whatever ctx says
 }
 
-// specs has the latest spec of each constructor, because the next handle is often made alike.
+// specs keeps the latest spec of each constructor: a handle that is made alike shares it.
 type specs [4]atomic.Pointer[spec]
 
 const (

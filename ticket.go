@@ -84,7 +84,8 @@ func (d *detaching) send(ctx context.Context) error {
 	return fmt.Errorf("%w: the hold has ended without a ticket, and the client goes on releasing it: %w", ErrUnconfirmed, err)
 }
 
-// undo releases the session and the ticket: after a request that failed, either may have the hold.
+// undo releases the session and then the ticket, in the background: after a request that failed, either may have the
+// hold. The session is first, so that no late copy of the request can hand it over to the ticket.
 func (d *detaching) undo() {
 	d.releaseTicket(func(ctx context.Context) {
 		err := d.run(ctx, nil)

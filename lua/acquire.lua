@@ -38,8 +38,7 @@ if not (fields.err or fields[1] or fields[2] or ARGV[10]) and (not fields[4] or 
       redis.call('HSET', KEYS[1], 'holder', ARGV[4], ARGV[5], ARGV[6] .. '1', 'token', token, 'kind', ARGV[1])
       redis.call('PEXPIRE', KEYS[1], ARGV[8])
       return { token, 1 }
-    end
-    if token - fields[3] > 0 then -- compared as numbers: as texts, 999 would be more than 1000
+    elseif token - fields[3] > 0 then -- compared as numbers: as texts, 999 would be more than 1000
       -- No two grants share a token, so soon after the last grant the block is smaller.
       local block = ARGV[7]
       if block ~= '1' and token - fields[3] < block + 0 then

@@ -3,8 +3,7 @@
 -- ARGV[1] label text for people
 -- ARGV[2] life ms that it is kept: as long as the client may hold or wait by its requests so far
 -- RETURNS 1
--- If the key has another type, or the user may not run a command, the script fails in one of the next two lines, before
--- HSET writes a hash that has no expiry.
+-- For a key of another type, or a missing permission, the next two lines fail before HSET writes what would not expire.
 redis.call('HDEL', KEYS[1], 'label')
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 redis.call('HSET', KEYS[1], 'label', ARGV[1])

@@ -32,21 +32,21 @@ local clock = redis.call('TIME')
 local keep, inbox = string.match(ARGV[4], '^(%d+) (.*)$')
 keep = tonumber(keep)
 
--- The second usual case: the first in the queue is anonymous, wants to write, lives and hears. The second was told no
--- later deadline than the first's, so it need not be told again. The usual next holder is chosen here. All others are
--- chosen in shared_settle.lua: in admit_queue, and branches in admit_branches.
-local queued = alone and KEYS[2] and tonumber(fields[2])
 local served, skip = {}, {}
 for nonce in string.gmatch(ARGV[7] or '', '%S+') do
   served[#served + 1], skip[nonce] = nonce, true
 end
-local front = {}
-for _, nonce in ipairs(queued and redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2 + #served) or {}) do
-  front[#front + 1] = not skip[nonce] and nonce or nil
-end
-if front[1] then
-  local head, following = front[1], front[2]
-  local entries = redis.call('HMGET', KEYS[1], 'w:' .. head, 'w:' .. (following or head), 'token', 'kind')
+
+-- Grants the lock to the usual next holder: the first in the queue is anonymous, wants to write, lives and hears. The
+-- second was told no later deadline than the first's, so it need not be told again. Returns true if it did. All other
+-- holders are chosen in shared_settle.lua: in admit_queue, and branches in admit_branches.
+local function grant_to_usual_next(queued)
+  local waiting = {}
+  for _, nonce in ipairs(redis.pcall('ZRANGEBYSCORE', KEYS[2], '(0', '+inf', 'LIMIT', 0, 2 + #served)) do
+    waiting[#waiting + 1] = not skip[nonce] and nonce or nil
+  end
+  local nonce, following = waiting[1] or '', waiting[2]
+  local entries = redis.call('HMGET', KEYS[1], 'w:' .. nonce, 'w:' .. (following or nonce), 'token', 'kind')
   local deadline, _, _, counts, identity = waiter_parts(entries[1] or '')
   local _, told = waiter_parts(following and entries[2] or '')
   local op, writes, _, ttl, block = counts_parts(counts or '')
@@ -56,9 +56,9 @@ if front[1] then
   if heard and not heard.err and heard[2] > 0 then
     local low, high = issue(tonumber(entries[3] or 0), tonumber(block))
     local first, last = text(low), text(high)
-    local members, gone = { head, '-' .. head }, { ARGV[2], 'w:' .. head }
-    for _, nonce in ipairs(served) do
-      members[#members + 1], members[#members + 2], gone[#gone + 1] = nonce, '-' .. nonce, 'w:' .. nonce
+    local members, gone = { nonce, '-' .. nonce }, { ARGV[2], 'w:' .. nonce }
+    for _, had in ipairs(served) do
+      members[#members + 1], members[#members + 2], gone[#gone + 1] = had, '-' .. had, 'w:' .. had
     end
     queued = math.max(queued - math.ceil(redis.call('ZREM', KEYS[2], unpack(members)) / 2), 0)
     if queued == 0 then
@@ -67,11 +67,15 @@ if front[1] then
     redis.call('HDEL', KEYS[1], unpack(gone))
     local run = entries[4] == fair and high > low and following and run_of(client, entries[2]) or ''
     local wanted = queued > select(2, string.gsub(run, ' ', '')) and ' +' or ''
-    redis.pcall('PUBLISH', inbox .. client, 'grant ' .. head .. ' ' .. op .. ' ' .. first .. ' ' .. last .. wanted .. run)
+    redis.pcall('PUBLISH', inbox .. client, 'grant ' .. nonce .. ' ' .. op .. ' ' .. first .. ' ' .. last .. wanted .. run)
     redis.call('HSET', KEYS[1], 'holder', identity, 'until', deadline, 'o:' .. owner, write_counts(op, '1', '0', ttl, text(high - low + 1)),
       'token', last, queued > 0 and 'crowd' or 'token', queued > 0 and text(queued) or last)
-    return { 2, now, 0 }
+    return true
   end
+end
+local queued = alone and KEYS[2] and tonumber(fields[2])
+if queued and grant_to_usual_next(queued) then
+  return { 2, now, 0 }
 end
 fields = redis.pcall('HMGET', KEYS[1], 'holder', 'crowd', 'token', 'kind')
 -- uses: state sessions inbox queue conditions settle

@@ -1,6 +1,5 @@
 -- Waiters on conditions, and how a signal always reaches one of them. A waiter has a record and a lease as in the
--- queue, but no place. The waiters of a condition form a linked list, its chain, so that no step takes longer when
--- many wait.
+-- queue, but no place. The waiters of a condition form a linked list, its chain: no step takes longer among many.
 
 -- Returns what link_parts reads in the i: field of a waiter, or nothing if there is no such field.
 local function stored_link(nonce)

@@ -117,8 +117,7 @@ local granted = {}
 local most_wanted = 128
 
 -- Tells holders that a waiter has come, but only those for which nobody else waits: wanting counts the new one alone. A
--- holder's own branches do not wait for it. Later holders hear of it with their grant. Each holder costs a step of the
--- budget.
+-- holder's own branches do not wait for it. Later holders hear of it with their grant. Each holder costs a step.
 local function tell_holders(waiter)
   if state.queued > 1 and not state.branches then
     return

@@ -1,5 +1,5 @@
 -- The records of a lock in Redis, and the functions that read and write them. acquire, release, usual, hold and raise
--- also have short ways of their own, which take records apart without these functions.
+-- also have short ways of their own.
 --
 -- A request is two texts, from the queue to its last unlock. Its client makes them; scripts compare and copy them:
 --   identity  'NONCE CLIENT o:OWNER', or 'NONCE CLIENT WEIGHT/PERMITS o:OWNER' if it asks a semaphore of PERMITS for
@@ -59,6 +59,7 @@ local function counts_parts(counts)
   return string.match(counts, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
 end
 
+-- Returns deadline, told, place, counts and identity of a w: field. Nothing for ''.
 local function waiter_parts(packed)
   return string.match(packed, '^(%d+) (%d+) (%d+) (%d+ %d+ %d+ %S+ %d+) (.*)$')
 end

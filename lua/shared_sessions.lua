@@ -66,8 +66,7 @@ local function shortest()
   return last and -tonumber(last[2]) - far or nil
 end
 
--- Returns how many permits of a semaphore are taken. Permits of dead holders count until those are dropped, unless
--- nobody else holds.
+-- Returns how many permits are taken. Those of dead holders count until these are dropped, unless nobody else holds.
 local function used()
   return leased() and (state.alone and state.alone.weight or state.used) or 0
 end

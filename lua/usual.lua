@@ -26,7 +26,7 @@ local kind, full, life = ARGV[at], ARGV[at + 1], ARGV[at + 2]
 local token = clock[1] .. (#clock[2] == 6 and clock[2] or string.sub('00000' .. clock[2], -6))
 local micros = tonumber(token)
 
--- Takes a free lock. Returns how many tokens it got, or false if it could not take the lock.
+-- Takes a free lock: the hash lives for life ms. Returns how many tokens it got, or false if the lock is not free.
 local function take(i, last, identity, field, counts)
   local block, stored = full, nil
   if not last then

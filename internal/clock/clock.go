@@ -123,8 +123,7 @@ const (
 	// minJump is the smallest step of the wall clock that counts as a suspension or a clock change. NTP slewing moves
 	// the wall clock by less within validFor.
 	minJump = 100 * time.Microsecond
-	// maxGap is how far apart the readings of one measurement may be. If the goroutine was interrupted in between, the
-	// measurement is useless.
+	// maxGap is how far apart the readings of one measurement may be: it is useless if the goroutine was interrupted.
 	maxGap = 20 * time.Microsecond
 )
 

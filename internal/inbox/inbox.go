@@ -179,7 +179,8 @@ func (b *Inbox) Close() {
 	b.wg.Wait()
 }
 
-// run makes one link after the other until ctx ends or the redis client is closed.
+// run makes one link after the other until ctx ends or the redis client is closed. It keeps each failure for Ready,
+// which returns a refusal at once.
 func (b *Inbox) run(ctx context.Context) {
 	pause := minPause
 	var told outage
@@ -301,8 +302,7 @@ func (b *Inbox) handle(l *link, frame any) error {
 	return nil
 }
 
-// linked acts on an acknowledgement. A second one on the same link shows that go-redis has reconnected. It needs
-// b.callbacks.
+// linked acts on an acknowledgement. A second one on a link shows that go-redis reconnected. It needs b.callbacks.
 func (b *Inbox) linked(l *link) {
 	b.cfg.Linked(!b.linkedBefore)
 	b.linkedBefore = true

@@ -109,8 +109,7 @@ func first(text string) (char, after string) {
 // Name reports whether a name matches.
 func (m Match) Name(name string) bool { return m.of.MatchString(name) }
 
-// Hashes returns a pattern for Redis that matches the hash key of every lock whose name matches. It may match
-// other keys too.
+// Hashes returns a pattern for Redis that matches the hash key of every lock whose name matches, and perhaps others.
 func (m Match) Hashes(prefix string) string {
 	literal, _, _ := strings.Cut(m.literal, "%") // % may be escaped in the key
 	if at := strings.IndexAny(literal, `{}`); at >= 0 {

@@ -106,7 +106,7 @@ func TestEchoesAreAskedForUntilTheClientIsSeenAndWhereItIsSilent(t *testing.T) {
 	want(false, wire.Vouch)
 	k.up = false // without a subscription there is nothing to vouch for
 	want(false, wire.Prove)
-	ls.relinked("c", false)
+	ls.linked("c", false)
 	k.up = true
 	want(false, wire.Prove)
 }

@@ -59,7 +59,7 @@ func New(cfg Config) *Listeners {
 		},
 		Channel: channel,
 		Deliver: cfg.Deliver,
-		Linked:  func(first bool) { ls.relinked(channel, first) },
+		Linked:  func(first bool) { ls.linked(channel, first) },
 		Refused: cfg.Refused,
 		Failed:  func(err error) { ls.failed(channel, err) },
 	})
@@ -99,8 +99,8 @@ func (ls *Listeners) Echoed(sight wire.Sight) (unseen bool) {
 	return sight == wire.Unseen && before != int32(sight)
 }
 
-// relinked is called when a channel has a new connection. It may be to another server, so the sight is unknown again.
-func (ls *Listeners) relinked(channel string, first bool) {
+// linked is called when a channel has a new connection. It may be to another server, so the sight is unknown again.
+func (ls *Listeners) linked(channel string, first bool) {
 	ls.sight.Store(int32(wire.Unknown))
 	ls.cfg.Linked(channel, first)
 }
@@ -172,7 +172,7 @@ func (ls *Listeners) newShards() *inbox.Shards {
 		Serves:  inbox.Serves,
 		Moved:   ls.cfg.Reload,
 		Deliver: func(_, payload string) { ls.cfg.Deliver(payload) },
-		Linked:  ls.relinked,
+		Linked:  ls.linked,
 		Refused: ls.cfg.Refused,
 		Failed:  ls.failed,
 		Linger:  shardLinger,

@@ -68,7 +68,7 @@ func (s *Server) moveClock(step, age time.Duration) {
 	s.mini.FastForward(age)
 }
 
-// failure is one FailNext.
+// A failure is what one call of FailNext has asked for.
 type failure struct {
 	left  int
 	text  string

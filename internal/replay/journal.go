@@ -29,7 +29,7 @@ const (
 	// askWithin bounds the wait for such an answer, and for the answers to repeated releases. A server that hangs must not
 	// delay the releases to its successor.
 	askWithin = time.Second
-	// layoutGrace is how long a round waits for the Cluster client to load a new layout, as it does after a redirection.
+	// layoutGrace is how long a round waits while the Cluster client loads its slots again, as after a redirection.
 	layoutGrace = 300 * time.Millisecond
 	// batchSize is how many releases one pipeline has.
 	batchSize = 128

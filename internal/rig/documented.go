@@ -57,7 +57,7 @@ func ShardedWords(t testing.TB) []string {
 	return words
 }
 
-// DocumentedACL is the line that sets up a user of one server.
+// DocumentedACL returns the line of docs/operations.md that sets up a user of one server, not of a Cluster.
 func DocumentedACL(t testing.TB) string {
 	t.Helper()
 	return Documented(t, ACLLine)

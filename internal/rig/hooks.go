@@ -15,7 +15,7 @@ import (
 	"github.com/relock-go/relock/internal/seam"
 )
 
-// The following functions give internal/seam types.
+// The following functions are those of internal/seam, with types in place of any.
 
 // SetClock makes c, not used yet, read k and take its user's permissions for granted.
 func SetClock(c *relock.Client, k *clock.Clock) { seam.SetClock(c, k) }

@@ -26,7 +26,7 @@ type Acquisition struct {
 	Of    any    // the driver's own record of it
 	Read  bool   // it reads, or takes permits of a semaphore
 
-	carries         bool  // it carries the claim: it asks Redis for all calls of its flow
+	hasClaim        bool  // it has the claim: it asks Redis for all calls of its flow
 	Over            bool  // released, lost, or given up; only the room writes it
 	keepsDoubt      bool  // doubt is not cleared any more: a request went unanswered, or a grant was given up
 	wanted          bool  // others wait in Redis for what it holds
@@ -119,7 +119,7 @@ func (a *Acquisition) NoteWantedMessage(at *Step) {
 // isWanted reports whether others wait for the end of what it holds: in Redis, in its run, or in its line.
 func (a *Acquisition) isWanted() bool {
 	run := a.Session.run
-	return a.wanted || run != nil && run.waiting() > 0 || a.carries && !a.Named() && a.Room.next(Flow{}) != nil
+	return a.wanted || run != nil && run.waiting() > 0 || a.hasClaim && !a.Named() && a.Room.next(Flow{}) != nil
 }
 
 // markWanted marks its holds as wanted, and has the holder of each told once. If the grant is kept, it is given back.
@@ -165,7 +165,7 @@ func (a *Acquisition) GiveUp(at *Step) {
 		a.Session.unreserve()
 		a.Session.finishApart(at)
 		return
-	case e.queued && a.carries:
+	case e.queued && a.hasClaim:
 		if front := a.Room.next(a.flow()); front != nil && *front.terms == *a.Terms {
 			a.Room.give(front, Given{Acquisition: a}, at) // it takes over the entry
 			return
@@ -205,9 +205,9 @@ func (a *Acquisition) flow() Flow {
 	return Flow{a.Name, a.Read}
 }
 
-// line returns the line of the calls for which it asks, or nil if it carries no claim.
+// line returns the line of the calls for which it asks, or nil if it has no claim.
 func (a *Acquisition) line() *line {
-	if !a.carries {
+	if !a.hasClaim {
 		return nil
 	}
 	return a.Room.lineOf(a.flow())

@@ -61,7 +61,7 @@ func (e *Entry) Block() int {
 		return 1
 	case e.Terms.Sticky > 0:
 		return stickyTokens
-	case e.carries:
+	case e.hasClaim:
 		return 1 + maxPasses
 	case e.Room.Runs:
 		return 1 + maxRun
@@ -126,8 +126,7 @@ func (e *Entry) noteWaiting(op int64, said *Answer, at *Step) {
 	e.schedule(at)
 }
 
-// schedule sets the timer to the next heartbeat, or to the end of the holder's lease if that comes first. The entry must
-// be queued.
+// schedule sets the timer of a queued entry to the next heartbeat, or to the end of the holder's lease if sooner.
 func (e *Entry) schedule(at *Step) {
 	if e.busy {
 		return // the answer to the heartbeat in flight sets the timer
@@ -149,7 +148,7 @@ func (e *Entry) Beat(at *Step) (q Request, due bool) {
 	return e.NextRequest(at), true
 }
 
-// Kick makes the entry ask Redis now, because what it knows may be out of date.
+// Kick makes the entry's heartbeat due now, because what it knows may be out of date. The watchdog sends it.
 func (e *Entry) Kick(at *Step) {
 	if !e.Waits() {
 		return
@@ -215,9 +214,9 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	e.Room.noteTaken(e.Acquisition, at.Now)
 	e.noteSilence(nil)
 	switch {
-	case e.carries && e.Named():
+	case e.hasClaim && e.Named():
 		e.Room.admit(s, at)
-	case e.carries:
+	case e.hasClaim:
 		e.Room.passes, e.Room.grantedAt = 0, at.Now
 	}
 	e.finished(at)
@@ -320,8 +319,8 @@ func (e *Entry) Rejoin(at *Step) {
 	s.CatchUp(at) // a hold may have ended in the meantime
 }
 
-// DoubtSignal wakes a call that waits on a condition: its server may be another one now, which may have lost a signal.
-// A wake-up without a signal does no harm.
+// DoubtSignal ends the wait on a condition as if signalled: the server may be another one now, which may have lost the
+// signal. The caller of a Wait checks its condition anyway.
 func (e *Entry) DoubtSignal(at *Step) {
 	if e.Await != nil && e.Await.DoubtWaker != nil {
 		at.do(Effect{Do: Wake, Who: e.Await.DoubtWaker})

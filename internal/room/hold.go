@@ -71,8 +71,7 @@ func (h *Hold) End(at *Step) Ending {
 	return s.finish(at)
 }
 
-// Detach ends a hold here whose session is handed over to a ticket. It returns false if the session has other holds, or
-// is about to have some.
+// Detach ends a hold here whose session a ticket takes over. It returns false if the session has other holds, or will.
 func (h *Hold) Detach(at *Step) bool {
 	s := h.Session
 	if s.holds.len() != 1 || s.Ledger.Needs() != ledger.One(h.Read) {
@@ -179,8 +178,8 @@ func (h *Hold) end(at *Step) {
 	h.place, h.Released = unlocked, true
 }
 
-// lose marks a hold as lost. If its call has returned it, its Unlock is still to come.
-func (h *Hold) lose(at *Step) {
+// markLost marks a hold as lost. If its call has returned it, its Unlock is still to come.
+func (h *Hold) markLost(at *Step) {
 	h.Lost = true
 	switch h.place {
 	case unplaced:

@@ -84,7 +84,7 @@ type Way int
 // The ways.
 const (
 	Alone  Way = iota // it asks Redis for itself
-	First             // it carries the flow's claim: it asks Redis for itself and for all that stand behind it
+	First             // it has the flow's claim: it asks Redis for itself and for all that stand behind it
 	Behind            // it stands in line
 	Retake            // it gets the grant that its client has kept (Terms.Sticky)
 )

@@ -26,14 +26,14 @@ const (
 )
 
 // A Room is the state of one lock in one client. Anonymous calls on a plain lock, and calls of one named owner in one
-// mode, form a flow. One call of a flow carries the claim, the right to ask Redis, and the others stand in line behind
+// mode, form a flow. One call of a flow has the claim, the right to ask Redis, and the others stand in line behind
 // it. The zero value is empty.
 type Room struct {
 	Plain  bool // a plain lock, whose anonymous calls stand in line
 	Runs   bool // a fair lock: entries next to each other in the queue may share a grant (see run)
 	Shared bool // a read/write lock: an anonymous writer may become a reader (Hold.Downgrade)
 
-	claimed   bool          // an anonymous call carries the claim: its acquisition waits in Redis or holds
+	claimed   bool          // an anonymous call has the claim: its acquisition waits in Redis or holds
 	passes    uint8         // how often the latest grant of the anonymous flow was passed on
 	grantedAt clock.Instant // when the client learned of that grant
 	sessions  lone[Session] // the sessions that hold now
@@ -50,9 +50,9 @@ type rare struct {
 	nextEnd     clock.Instant  // no hold on a handle ends by the clock before this; zero: not known (see Judge)
 }
 
-// Enter makes the entry of a new acquisition. carries says whether the acquisition carries the claim of its flow.
-func (r *Room) Enter(a *Acquisition, carries bool) *Entry {
-	a.Room, a.carries = r, carries
+// Enter makes the entry of a new acquisition. hasClaim says whether the acquisition has the claim of its flow.
+func (r *Room) Enter(a *Acquisition, hasClaim bool) *Entry {
+	a.Room, a.hasClaim = r, hasClaim
 	e := &Entry{Acquisition: a}
 	e.sent = e.one[:0]
 	a.Entry = e
@@ -166,7 +166,7 @@ func (r *Room) Want(w Want, at *Step) (Way, *Follower, *Session) {
 	p := &Follower{flow: flow, terms: w.Terms}
 	behind.push(p)
 	for _, s := range r.sessions.all() {
-		if s.carries && s.flow() == flow {
+		if s.hasClaim && s.flow() == flow {
 			s.markWanted(at) // its holder hears that a call waits
 		}
 	}
@@ -210,11 +210,11 @@ func (r *Room) give(p *Follower, what Given, at *Step) {
 	at.do(Effect{Do: Wake, Who: p.Who})
 }
 
-// handClaim gives the claim, if the acquisition carries it, to the next call in line: the acquisition has ended, or
+// handClaim gives the claim, if the acquisition has it, to the next call in line: the acquisition has ended, or
 // waits on a condition. place is the place in the queue that the next call asks for.
 func (r *Room) handClaim(a *Acquisition, place int64, at *Step) {
-	if a.carries {
-		a.carries = false
+	if a.hasClaim {
+		a.hasClaim = false
 		r.passClaim(a.flow(), place, at)
 	}
 }
@@ -239,7 +239,7 @@ func (r *Room) passClaim(flow Flow, place int64, at *Step) {
 // same terms, and the lease must be fresh. maxPasses and maxPassTime bound this, so that Redis' queue gets its turn.
 func (r *Room) passToLine(s *Session, at *Step) bool {
 	front := r.next(Flow{})
-	if front == nil || !s.carries || *front.terms != *s.Terms || !s.canPass(at) ||
+	if front == nil || !s.hasClaim || *front.terms != *s.Terms || !s.canPass(at) ||
 		r.passes >= maxPasses || at.Now.Sub(r.grantedAt) >= maxPassTime {
 		return false
 	}
@@ -272,7 +272,7 @@ func (r *Room) admit(s *Session, at *Step) {
 		r.give(line.Front().Value.(*Follower), Given{Acquisition: s.Acquisition, Joined: true}, at)
 	}
 	delete(r.flows, flow)
-	s.carries = false
+	s.hasClaim = false
 }
 
 // passToRun gives a fair lock to the next acquisition of the session's run, and reports whether it did. The lease must
@@ -307,12 +307,12 @@ func (r *Room) noteTaken(a *Acquisition, now clock.Instant) {
 }
 
 // Hears returns what the call w, which has waited since began, knows: whether the lock is taken, and what is wrong with
-// Redis. a is the acquisition by which the call asks, or nil if it stands in line. If a carries no claim, the call asks
+// Redis. a is the acquisition by which the call asks, or nil if it stands in line. If a has no claim, the call asks
 // for itself alone: then taken is false, because only Redis' own answers to the call say that. Otherwise the lock is
 // taken if the acquisition with the flow's claim holds it, or if Redis said so to the call in front. While Redis is in
 // trouble, only an answer since began counts.
 func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bool, t Trouble) {
-	if a != nil && !a.carries {
+	if a != nil && !a.hasClaim {
 		if a.Entry != nil {
 			t = a.Entry.silence.trouble(now)
 		}
@@ -320,7 +320,7 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 	}
 	flow := w.flow()
 	for _, s := range r.sessions.all() {
-		if s.carries && s.flow() == flow && !s.ended(now) {
+		if s.hasClaim && s.flow() == flow && !s.ended(now) {
 			return true, Trouble{}
 		}
 	}

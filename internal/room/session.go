@@ -84,8 +84,8 @@ func (s *Session) Need() Replicas {
 	return need
 }
 
-// Absent reports whether its holds are not trusted although they are not lost: it waits on a condition, or the call
-// that waited has not returned yet.
+// Absent reports whether a wait on a condition suspends its holds: it is away, or it holds again, but the call that
+// waited has not returned yet. Meanwhile the holds are neither trusted nor lost.
 func (s *Session) Absent() bool { return !s.Over && (s.waking || s.Entry != nil) }
 
 // Served returns the acquisitions of its run that have had the lock: they end in Redis with the session's release.
@@ -209,7 +209,7 @@ func (s *Session) shed(at *Step) {
 	for _, h := range over {
 		h.why = h.endedBy()
 		s.drop(h)
-		h.lose(at)
+		h.markLost(at)
 	}
 	s.CatchUp(at)
 }
@@ -611,7 +611,7 @@ func (s *Session) endLost(why error, at *Step) {
 	r.handClaim(s.Acquisition, PlaceNew, at)
 	s.dismiss(at)
 	for _, h := range s.holds.all() {
-		h.lose(at)
+		h.markLost(at)
 	}
 }
 

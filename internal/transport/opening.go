@@ -183,7 +183,8 @@ func (o *streamSource) await(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// dialWait is how long after its start calls wait for a dial. Then they use the pool, which may work meanwhile.
+// dialWait returns for how long after the start of a dial calls wait for it. Then they use the pool, which may work
+// already. It is 0 once a call has given up on the dial and the pool has an idle connection.
 func (o *streamSource) dialWait(p *opening, timeout time.Duration) time.Duration {
 	rtt := time.Duration(o.t.rtt.Load())
 	switch {

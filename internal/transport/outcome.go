@@ -72,8 +72,7 @@ func classify(err error) Outcome {
 	return Unknown
 }
 
-// TryAgain reports whether a Cluster refused a call with several keys because their slot is migrating. It would accept
-// a call with one key.
+// TryAgain reports whether a Cluster refused a call with several keys, and not with one, as their slot is migrating.
 func TryAgain(err error) bool { return hasCode(err, "TRYAGAIN") }
 
 // ReadOnly reports whether a server refused to write because it is a replica.

@@ -13,8 +13,7 @@ import (
 // scripts' writes, but no longer than wait. timeout bounds the whole call.
 //
 // WAIT counts the replicas that have the writes of its own connection. So it follows the scripts in the same pipeline.
-// In a Cluster there is one pipeline for each primary. If WAIT fails, every call before it returns an error, though its
-// script has run.
+// In a Cluster each primary has one pipeline. If WAIT fails, each call before it fails, though its script has run.
 func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas int, wait time.Duration, calls ...Call) []Result {
 	results, err := runDetached(t, ctx, timeout, func(ctx context.Context) ([]Result, error) {
 		return t.runAcked(ctx, &acks{replicas, wait}, calls), nil

@@ -35,8 +35,7 @@ type streamSource struct {
 	closed       bool // no dial begins any more
 }
 
-// newStreamSource returns nil for a client that cannot be rebuilt from its options: one with a limiter or streaming
-// credentials.
+// newStreamSource returns nil for a client that its options cannot rebuild: with a limiter or streaming credentials.
 func newStreamSource(t *Transport, c *redis.Client) *streamSource {
 	opt := c.Options()
 	if opt.Limiter != nil || opt.StreamingCredentialsProvider != nil {
@@ -183,8 +182,7 @@ func (o *streamSource) tryJoin(timeout time.Duration) (none sharedCall) {
 	return sharedCall{stream: s, deadline: now.Add(timeout), timeout: timeout}
 }
 
-// close prevents new streams, cancels a dial, and closes the stream. If a call still uses the stream, the last one
-// closes it.
+// close prevents new streams, cancels a dial, and closes the stream. While calls use that, the last one closes it.
 func (o *streamSource) close() {
 	if o == nil {
 		return

@@ -153,8 +153,8 @@ func wake(c chan<- struct{}) {
 var past = time.Unix(1, 0)
 
 // roundTrip writes the command of a caller that is alone, and reads its reply. The end of ctx or of the call's time
-// interrupts that. If the write is interrupted, the stream is retired. If the wait for the reply is, the reader takes
-// the reply. If a part of it has come, the connection ends.
+// interrupts that. After an interrupted write the stream is retired. After an interrupted wait the stream's reader
+// takes the reply when it comes, or the connection ends if a part of the reply has come already.
 func (s *stream) roundTrip(ctx context.Context, f *flight) {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() {

@@ -141,7 +141,8 @@ func (t *Transport) sourceFor(c *Call) *streamSource {
 }
 
 // Knows reports whether the Transport can know which server has a key: the client is a redis.Client or ClusterClient,
-// or embeds one. Any other [redis.UniversalClient] sends a command to a server of its choice.
+// or embeds one. Any other [redis.UniversalClient] sends a command to a server of its choice, so callers refuse what
+// needs a certain server, such as Replicas.
 func (t *Transport) Knows() bool { return t.single != nil || t.many != nil }
 
 // OneServer reports whether all keys are on one server, so that one script may use the keys of several locks.
@@ -255,9 +256,10 @@ func inParts[K comparable](calls []Call, parts map[K][]int, run func(of K, own [
 	return results
 }
 
-// failed acts on the error of a call, and returns the error for the caller. After a timeout it probes the idle
-// connections, and after an answer that the server takes no writes it closes them. It also makes a Cluster client
-// reload the layout: the primary may be gone, and the client itself reloads only now and then, and after redirections.
+// failed acts on the outcome of a call, and returns the error for the caller: if credentials that once worked are
+// refused, an error after which callers try again (barred). After a timeout it probes the idle connections, and after
+// an answer that the server takes no writes it closes them. It also makes a Cluster client reload the layout: the primary
+// may be gone, and the client itself reloads only now and then, and after redirections.
 func (t *Transport) failed(c *Call, err error) error {
 	if err == nil {
 		if !t.everSucceeded.Load() {

@@ -92,7 +92,7 @@ func DecodeAcquire(raw []any, requests, block int, ttl time.Duration) (now int64
 	return now, answers, nil
 }
 
-// DecodeAnswer is DecodeAcquire for a call with one request. now is server ms.
+// DecodeAnswer is DecodeAcquire for one request, or for resume, whose answer has that form. now is server ms.
 func DecodeAnswer(raw []any, block int, ttl time.Duration) (now int64, a room.Answer, err error) {
 	cur := scriptAcquire.Read(raw)
 	if len(raw) > 2 {

@@ -260,7 +260,7 @@ var handleRules = []Rule{
 		[]string{"TestLossThatTheReleaseOfAMultiFindsIsTheCauseOfItsContexts"},
 	},
 	{
-		"the loss of a hold of which nobody was told is not told", "internal/room Hold.lose",
+		"the loss of a hold of which nobody was told is not told", "internal/room Hold.markLost",
 		"case unplaced: return", "case unplaced:",
 		[]string{"TestALossThatComesBeforeTheCallHasItsHoldKeepsNothing"},
 	},

@@ -41,7 +41,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a place goes to the next in line", "internal/room Acquisition.GiveUp",
-		"case e.queued && a.carries:", "case false:",
+		"case e.queued && a.hasClaim:", "case false:",
 		[]string{"TestF13dCancelledFrontHandsItsPlaceOn"},
 	},
 	{
@@ -275,7 +275,7 @@ var Liveness = []Rule{
 		[]string{"TestShardedWaiterIsWokenByMessage"},
 	},
 	{
-		"a handle counts the holds that are lost on it", "internal/room Hold.lose",
+		"a handle counts the holds that are lost on it", "internal/room Hold.markLost",
 		"h.Handle.more().lost++", "h.Handle.more().lost += 0",
 		[]string{"TestALossIsNoticedAmongTheHoldsOfAHandle"},
 	},

@@ -18,7 +18,7 @@ var unseenRules = []Rule{
 		[]string{"TestF14WaitersThatNobodyCountsHoldInTheirOrder"}, // on a real server its first request may come after the echo
 	},
 	{
-		"a client vouches anew for each connection", "internal/listener Listeners.relinked",
+		"a client vouches anew for each connection", "internal/listener Listeners.linked",
 		"ls.sight.Store(int32(wire.Unknown))", "",
 		[]string{"TestWaitersThatConnectToAServerThatCountsNobodyHoldInTheirOrder"},
 	},

@@ -49,7 +49,7 @@ var wantedRules = []Rule{
 	},
 	{
 		"a call of the same client wants the lock", "internal/room Room.Want",
-		"if s.carries && s.flow() == flow {", "if false {",
+		"if s.hasClaim && s.flow() == flow {", "if false {",
 		[]string{"TestHolderIsWantedByAnotherCallOfItsOwnClient"},
 	},
 	{

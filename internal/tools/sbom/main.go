@@ -40,7 +40,7 @@ func run(args []string) error {
 	return errors.Join(err, out.Close())
 }
 
-// bill has no time and no number of its own: the same program has the same bill.
+// bill makes the bill of materials of a program. It sets no time and no serial number, so it is always the same.
 func bill(name string, info *debug.BuildInfo) *cdx.BOM {
 	program := component(cdx.ComponentTypeApplication, &info.Main)
 	program.Description = name + setting(info, "GOOS") + setting(info, "GOARCH") + setting(info, "vcs.revision")

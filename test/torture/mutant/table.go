@@ -91,7 +91,7 @@ var All = []Mutant{
 	{
 		Name: "the lock is handed to two",
 		Edits: []Edit{
-			{"lua/release.lua", "if front[1] then", "if false then"},
+			{"lua/release.lua", "if queued and grant_to_usual_next(queued) then", "if false then"},
 			{"lua/shared_settle.lua", "  while not writer() and state.queued > 0 do", "  local given = 0\n  while (not writer() or given == 1) and state.queued > 0 do\n    given = given + 1"},
 			{"lua/shared_settle.lua", "elseif not fits(waiter) then", "elseif false then"},
 		},
