@@ -161,6 +161,22 @@ func TestForceUnlockEndsNoRestThatIsOver(t *testing.T) {
 	})
 }
 
+// Redis is an hour ahead of the operator's machine, or behind it.
+// Fails when the rest to end is named by the operator's own clock.
+func TestForceUnlockEndsARestByTheClockOfRedis(t *testing.T) {
+	for _, apart := range []time.Duration{-time.Hour, time.Hour} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			x.Server.StepClock(apart)
+			rig.End(t, x.Take(x.Lock("l", relock.AtLeast(50*time.Second))))
+			x.Refuses(x.Lock("l"))
+			if removed, err := x.Eye.NewLock("l").ForceUnlock(t.Context()); !removed || err != nil {
+				t.Errorf("ForceUnlock, with Redis %v ahead: %v, %v, want true, nil", apart, removed, err)
+			}
+			x.Frees("l")
+		})
+	}
+}
+
 // A goroutine of the same process waits as anybody else does.
 // Fails when a hold is passed on within the process.
 func TestAHoldAfterWhichANameRestsIsNotPassedOn(t *testing.T) {

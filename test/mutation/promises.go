@@ -505,4 +505,9 @@ var promiseRules = []Rule{
 		`"a ticket"`, `""`,
 		[]string{"TestATicketIsNotLogged"},
 	},
+	{
+		"a rest is forced by the clock of redis", ". forceHolders",
+		"if there.Resting > 0 {", "if now = time.Now().UnixMilli(); there.Resting > 0 {",
+		[]string{"TestForceUnlockEndsARestByTheClockOfRedis"},
+	},
 }
