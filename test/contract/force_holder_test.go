@@ -233,6 +233,31 @@ func TestForceUnlockThatIsRefusedHalfwaySaysBoth(t *testing.T) {
 	})
 }
 
+// Redis says who holds, and then no more.
+// Fails when the error is a text only, and the caller cannot tell an outage by it.
+func TestForceUnlockThatIsCutShortHalfwayHasTheErrorsOfInfo(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		x.Take(x.Lock("a"))
+		c, link := x.Linked()
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "force") {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		l := c.NewLock("a")
+		ended := func(ctx context.Context) error { return second(l.ForceUnlock(ctx)) }
+		rig.WantIs(t, ended(t.Context()), relock.ErrUnavailable)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		rig.WantIs(t, ended(ctx), relock.ErrUnavailable, context.DeadlineExceeded)
+		call := rig.Beside(func() error { return ended(t.Context()) })
+		call.Pending(t, "ForceUnlock")
+		rig.Must(t, c.Close())
+		rig.WantIs(t, <-call, relock.ErrClosed)
+	})
+}
+
 func TestForceUnlockHolderOfNobodyIsAnInvalidOption(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		h := acquire(t, x.Client().NewLock("a"), t.Context())

@@ -510,4 +510,9 @@ var promiseRules = []Rule{
 		"if there.Resting > 0 {", "if now = time.Now().UnixMilli(); there.Resting > 0 {",
 		[]string{"TestForceUnlockEndsARestByTheClockOfRedis"},
 	},
+	{
+		"what cuts a forced unlock short can be told", ". forceHolders",
+		"case err != nil: return ended, err", `case err != nil: return ended, fmt.Errorf("%d of %d grants have ended: %v", len(ended.Holders), len(there.Holders), err)`,
+		[]string{"TestForceUnlockThatIsCutShortHalfwayHasTheErrorsOfInfo"},
+	},
 }
