@@ -221,3 +221,26 @@ func TestMultiAsksAgainForWhatItLostWhileItWaited(t *testing.T) {
 		x.Frees("b")
 	})
 }
+
+// The second lock is so far away that the short lease of the first is over each time. Later it is near.
+// Fails when what was lost some times is asked for no more.
+func TestMultiAsksAgainHoweverOftenItLosesWhatItHas(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		far, link := x.Linked()
+		link.Latency(150 * time.Millisecond)
+		m := relock.NewMulti(x.Lock("a", relock.TTL(100*time.Millisecond), relock.NoWatchdog()), far.NewLock("b"))
+		call := rig.Beside(func() error {
+			h, err := m.Acquire(t.Context())
+			if err == nil {
+				err = errors.Join(h.Err(), h.Release())
+			}
+			return err
+		})
+		virtual.Sleep(time.Minute)
+		rig.StillWaits(t, call)
+		link.Latency(0)
+		rig.Must(t, <-call)
+		x.Frees("a")
+		x.Frees("b")
+	})
+}

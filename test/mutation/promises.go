@@ -515,4 +515,9 @@ var promiseRules = []Rule{
 		"case err != nil: return ended, err", `case err != nil: return ended, fmt.Errorf("%d of %d grants have ended: %v", len(ended.Holders), len(there.Holders), err)`,
 		[]string{"TestForceUnlockThatIsCutShortHalfwayHasTheErrorsOfInfo"},
 	},
+	{
+		"a Multi asks again however often it loses what it has", ". Multi.acquire",
+		"if !ending.Pause(", "if try == 3 || !ending.Pause(",
+		[]string{"TestMultiAsksAgainHoweverOftenItLosesWhatItHas"},
+	},
 }
