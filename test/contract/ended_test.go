@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,6 +155,60 @@ func TestAnAttemptFindsFreeWhatAnEndedCallHasLeft(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestAnAttemptWaitsUntilAllEndedCallsHaveLeft has the places of all calls removed that have ended, but for one.
+// The attempt looks at them in any order, so there are four rounds.
+// Fails when it goes on as soon as one of them is removed.
+func TestAnAttemptWaitsUntilAllEndedCallsHaveLeft(t *testing.T) {
+	for range 4 {
+		rig.Play(t, func(t *testing.T, x *rig.Lab) {
+			const ended = 8
+			link := redistest.NewLink(t, x.Server.Dial)
+			rdb := x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial })
+			// Through a decorator each command may take another connection.
+			own := x.ActorOver(struct{ *redis.Client }{rdb}, link)
+			own.Warm()
+			holds, l := x.Take(x.Eye.NewLock("job", relock.Fair())), own.NewLock("job", relock.Fair())
+			most, last := make(chan struct{}), make(chan struct{})
+			var releases atomic.Int32
+			own.Link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+				if !rig.Runs(cmd, "release") {
+					return redistest.Pass
+				}
+				if releases.Add(1) < ended {
+					return redistest.Hold(most)
+				}
+				return redistest.Hold(last)
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var calls []rig.Going
+			for range ended {
+				call := rig.Beside(func() error { return l.Lock(ctx) })
+				call.Pending(t, "a call")
+				calls = append(calls, call)
+			}
+			cancel()
+			for _, call := range calls {
+				rig.WantIs(t, <-call, context.Canceled)
+			}
+			rig.End(t, holds)
+			attempt := rig.Beside(func() error {
+				got, err := l.TryLock(t.Context(), 0)
+				if err == nil && !got {
+					err = errors.New("a free lock was refused")
+				}
+				return err
+			})
+			attempt.Pending(t, "the attempt")
+			close(most)
+			attempt.Pending(t, "the attempt, with one call left")
+			close(last)
+			rig.Must(t, <-attempt)
+			rig.Must(t, l.Unlock())
+		})
 	}
 }
 

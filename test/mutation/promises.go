@@ -520,4 +520,9 @@ var promiseRules = []Rule{
 		"if !ending.Pause(", "if try == 3 || !ending.Pause(",
 		[]string{"TestMultiAsksAgainHoweverOftenItLosesWhatItHas"},
 	},
+	{
+		"an attempt waits until all that calls have left is removed", "internal/leaving Book.Await",
+		"case <-done:", "case <-done: return",
+		[]string{"TestAnAttemptWaitsUntilAllEndedCallsHaveLeft"},
+	},
 }
