@@ -187,6 +187,29 @@ func TestUnlockOfAFakeEndsNoHoldOfAnother(t *testing.T) {
 	}
 }
 
+// The lock comes free after the context of a call has ended, and before the call has noticed. Then another holds it.
+// Fails when Unlock takes that hold for one of the call.
+func TestUnlockOfAFakeAfterACallThatHasEndedEndsNoHoldOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f relocktest.Fake
+		release, ctx := f.Hold(), rig.NewEndedContext(t.Context())
+		call := rig.Beside(func() error { return f.Lock(ctx) })
+		call.Pending(t, "Lock")
+		ctx.End()
+		release()
+		rig.WantIs(t, <-call, context.Canceled)
+		if f.Held() {
+			t.Error("a call that has ended holds")
+		}
+		release = f.Hold()
+		wantError(t, "Unlock", f.Unlock(), relock.ErrNotHeld)
+		if got, err := f.TryLock(t.Context(), 0); got || err != nil {
+			t.Errorf("TryLock = %v, %v, want false: another holds the lock", got, err)
+		}
+		release()
+	})
+}
+
 // Fails when Lose says that there was no hold, or when a hold is over before its Unlock.
 func TestALostHoldOfAFakeIsHeldUntilItsUnlock(t *testing.T) {
 	var f relocktest.Fake

@@ -525,4 +525,9 @@ var promiseRules = []Rule{
 		"case <-done:", "case <-done: return",
 		[]string{"TestAnAttemptWaitsUntilAllEndedCallsHaveLeft"},
 	},
+	{
+		"relocktest: a call of a Fake that has ended is not unlocked", "relocktest Fake.take",
+		"f.place() <- struct{}{}", "f.mu.Lock(); f.held = true; f.mu.Unlock(); f.place() <- struct{}{}",
+		[]string{"TestUnlockOfAFakeAfterACallThatHasEndedEndsNoHoldOfAnother"},
+	},
 }
