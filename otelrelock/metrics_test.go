@@ -311,6 +311,25 @@ func TestNamesAreCollapsed(t *testing.T) {
 	})
 }
 
+// Fails when names that were told before are among the others once there are 200 names.
+func TestANameThatWasToldIsToldBesideTwoHundred(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		s := watch(t)
+		c := x.Client(s.hooks)
+		rig.Must(t, c.NewLock("order:1").Lock(t.Context()))
+		for i := range 210 {
+			rig.Must(t, c.NewLock(string([]byte{'n', byte('a' + i/10), byte('a' + i%10)})).Lock(t.Context()))
+		}
+		rig.Must(t, c.NewLock("order:2").Lock(t.Context()))
+		held := s.told("relock.lock.held")
+		for _, want := range []string{"kind=plain mode=write name=order*: 2", "kind=plain mode=write name=other: 11"} {
+			if !slices.Contains(held, want) {
+				t.Errorf("no %q among %d series: %q", want, len(held), held)
+			}
+		}
+	})
+}
+
 func TestNamesAreToldAsTheProgramSays(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		s := watch(t, otelrelock.WithName(func(lock string) string { return map[string]string{"a": "first"}[lock] }))

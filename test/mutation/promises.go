@@ -530,4 +530,9 @@ var promiseRules = []Rule{
 		"f.place() <- struct{}{}", "f.mu.Lock(); f.held = true; f.mu.Unlock(); f.place() <- struct{}{}",
 		[]string{"TestUnlockOfAFakeAfterACallThatHasEndedEndsNoHoldOfAnother"},
 	},
+	{
+		"otel: a name that was told is no other one later", "otelrelock collapsed.tell",
+		"c.mu.RUnlock()", `full := len(c.known) >= mostNames; c.mu.RUnlock(); if full { return "other" }`,
+		[]string{"TestANameThatWasToldIsToldBesideTwoHundred"},
+	},
 }
