@@ -39,7 +39,7 @@ func LocalReentry() LockOption {
 // nested holds without Replicas can be lost too, and calls for them can return ErrReplicas.
 //
 // n is 1 to 16. timeout is 1 ms to 10 s, at most a quarter of the TTL, and less than the redis client's ReadTimeout.
-// That is 3 s unless it is set. With other values, or a redis client whose type relock does not know, every call
+// That is 5 s unless it is set. With other values, or a redis client whose type relock does not know, every call
 // returns ErrInvalidOption. A failover to a replica that was not among the n, or that lost its data, can still lose the
 // lock: see docs/guarantees.md.
 func Replicas(n int, timeout time.Duration) LockOption {
