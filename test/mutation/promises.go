@@ -534,5 +534,8 @@ var promiseRules = []Rule{
 		"otel: a name that was told is no other one later", "otelrelock collapsed.tell",
 		"c.mu.RUnlock()", `full := len(c.known) >= mostNames; c.mu.RUnlock(); if full { return "other" }`,
 		[]string{"TestANameThatWasToldIsToldBesideTwoHundred"},
+		"replicas answer sooner than a Cluster's client stops reading", "internal/transport New",
+		"t.many, t.plain, t.ReadTimeout = c, c.Options().TLSConfig == nil, c.Options().ReadTimeout", "t.many, t.plain = c, c.Options().TLSConfig == nil",
+		[]string{"TestReplicasThatTakeAsLongAsAUsualReadAreRefused"},
 	},
 }
