@@ -56,3 +56,17 @@ func TestContextKnowsTheInnermostHoldOfAName(t *testing.T) {
 		rig.End(t, outer)
 	})
 }
+
+// A hold that FromContext does not return lies between.
+// Fails when the search ends there.
+func TestContextKnowsTheHoldsOutsideOneOfAQuorum(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h := rig.MustAcquire(t, x.Lock("a"))
+		rig.Must(t, newPrimaries(x, 2).lock("q").Do(h.Context(t.Context()), func(ctx context.Context) error {
+			from(t, ctx, "a", h)
+			from(t, ctx, "q", nil)
+			return nil
+		}))
+		rig.End(t, h)
+	})
+}

@@ -538,4 +538,9 @@ var promiseRules = []Rule{
 		"t.many, t.plain, t.ReadTimeout = c, c.Options().TLSConfig == nil, c.Options().ReadTimeout", "t.many, t.plain = c, c.Options().TLSConfig == nil",
 		[]string{"TestReplicasThatTakeAsLongAsAUsualReadAreRefused"},
 	},
+	{
+		"a context knows the holds outside one of another kind", ". FromContext",
+		"if held, is := c.Hold.(*Hold); is && held.Name() == name {", "held, is := c.Hold.(*Hold); if !is { return nil, false }; if held.Name() == name {",
+		[]string{"TestContextKnowsTheHoldsOutsideOneOfAQuorum"},
+	},
 }
