@@ -161,3 +161,20 @@ func TestAPartitionOfOneClientLeavesTheOthers(t *testing.T) {
 		}
 	})
 }
+
+// Fails when a partition closes a connection: who waits for a message there would be told at once.
+func TestAPartitionClosesNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := relocktest.New(t)
+		news := srv.Redis().Subscribe(t.Context(), "news")
+		defer news.Close()
+		_, err := news.Receive(t.Context())
+		rig.Must(t, err)
+		defer srv.Partition()()
+		began := time.Now()
+		said, err := news.ReceiveTimeout(t.Context(), time.Minute)
+		if took := time.Since(began); err == nil || took != time.Minute {
+			t.Errorf("received %v, %v after %v, want a timeout after 1m", said, err, took)
+		}
+	})
+}

@@ -543,4 +543,9 @@ var promiseRules = []Rule{
 		"if held, is := c.Hold.(*Hold); is && held.Name() == name {", "held, is := c.Hold.(*Hold); if !is { return nil, false }; if held.Name() == name {",
 		[]string{"TestContextKnowsTheHoldsOutsideOneOfAQuorum"},
 	},
+	{
+		"relocktest: a partition closes no connection", "relocktest Server.Partition",
+		"s.befall((*redistest.Link).Hole, clients)", "s.befall(func(l *redistest.Link) func() { l.Cut()(); return l.Hole() }, clients)",
+		[]string{"TestAPartitionClosesNoConnection"},
+	},
 }
