@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"testing/synctest"
@@ -113,4 +114,28 @@ func TestAMultiThatFailsOwesNoUnlock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two owners wait by one Multi, and both are granted their permits at the same time.
+// Fails when the one that is refused then keeps its permit.
+func TestAMultiOfSemaphoresGivesBackWhatAnotherOwnerIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, all := x.Client(), x.Client().NewSemaphore("a", 2, relock.Weight(2))
+		m := relock.NewMulti(c.NewSemaphore("a", 2))
+		rig.Must(t, all.Lock(t.Context()))
+		me := rig.Beside(func() error { return m.Lock(x.By("me")) })
+		you := rig.Beside(func() error { return m.Lock(x.By("you")) })
+		rig.StillWaits(t, me)
+		rig.StillWaits(t, you)
+		rig.Must(t, all.Unlock())
+		mine, yours := rig.Returned(t, me), rig.Returned(t, you)
+		if (mine == nil) == (yours == nil) {
+			t.Fatalf("%v and %v, want that one of them holds", mine, yours)
+		}
+		rig.WantIs(t, cmp.Or(mine, yours), relock.ErrOwnerMismatch)
+		rig.Must(t, m.Unlock())
+		if got, err := all.TryLock(t.Context(), 0); !got || err != nil {
+			t.Errorf("TryLock of all permits = %v, %v", got, err)
+		}
+	})
 }

@@ -548,4 +548,9 @@ var promiseRules = []Rule{
 		"s.befall((*redistest.Link).Hole, clients)", "s.befall(func(l *redistest.Link) func() { l.Cut()(); return l.Hole() }, clients)",
 		[]string{"TestAPartitionClosesNoConnection"},
 	},
+	{
+		"a Multi gives back what another owner is refused", ". Multi.lock",
+		"h.giveBack(ctx)", "",
+		[]string{"TestAMultiOfSemaphoresGivesBackWhatAnotherOwnerIsRefused"},
+	},
 }
