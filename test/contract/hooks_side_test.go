@@ -172,7 +172,7 @@ func TestALossDuringTheAcquiredHookIsToldAfterIt(t *testing.T) {
 		var told []string
 		c := x.Client(relock.Trace(relock.Hooks{
 			Acquired: func(context.Context, relock.Event) { virtual.Sleep(time.Minute); told = append(told, "acquired") },
-			Lost:     func(relock.Event) { told = append(told, "lost") },
+			Lost:     func(e relock.Event) { told = append(told, "lost"); rig.WantIs(t, e.Err, relock.ErrLost) },
 		}))
 		l := c.NewLock("a", relock.NoWatchdog())
 		rig.Must(t, l.Lock(t.Context()))

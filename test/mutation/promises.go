@@ -553,4 +553,9 @@ var promiseRules = []Rule{
 		"h.giveBack(ctx)", "",
 		[]string{"TestAMultiOfSemaphoresGivesBackWhatAnotherOwnerIsRefused"},
 	},
+	{
+		"a loss that came before its hold was told is an ErrLost", ". Hold.acquiredHook",
+		"lostFor(h.hold.Why())", "h.hold.Why()",
+		[]string{"TestALossDuringTheAcquiredHookIsToldAfterIt"},
+	},
 }
