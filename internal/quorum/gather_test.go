@@ -255,6 +255,31 @@ func TestWhoDoesNotHaveTheFirstThatAnswersQueuesThereWithNothing(t *testing.T) {
 	})
 }
 
+// Fails when calls queue at the first primary although it does not answer: they would give up, and begin again.
+func TestWhereTheFirstPrimaryIsSilentCallsQueueAtTheNext(t *testing.T) {
+	run(t, func(t *testing.T) {
+		all := newPrimaries(0, 0, 0)
+		all[0].silence()
+		first := gather(t, lockOn(all))
+		second := make(chan *quorum.Majority, 1)
+		go func() {
+			h, err := lockOn(all).Attempt(t.Context(), false)
+			wantIs(t, err, nil)
+			second <- h
+		}()
+		virtual.Sleep(time.Minute)
+		wantHeld(t, all, 1, 2)
+		began := time.Now()
+		wantIs(t, first.Release(), nil)
+		h := <-second
+		if took := time.Since(began); took != 0 || h == nil {
+			t.Fatalf("the next is %v after %v", h, took)
+		}
+		wantIs(t, h.Release(), nil)
+		wantHeld(t, all)
+	})
+}
+
 func TestAPrimaryThatFallsSilentIsQueuedAtNoMore(t *testing.T) {
 	run(t, func(t *testing.T) {
 		all := newPrimaries(0, 0, 0)

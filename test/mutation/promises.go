@@ -558,4 +558,9 @@ var promiseRules = []Rule{
 		"lostFor(h.hold.Why())", "h.hold.Why()",
 		[]string{"TestALossDuringTheAcquiredHookIsToldAfterIt"},
 	},
+	{
+		"contenders queue at the first primary that answers", "internal/quorum Majority.first",
+		"if m.hold != nil || m.answered {", "if m.hold != nil || true {",
+		[]string{"TestWhereTheFirstPrimaryIsSilentCallsQueueAtTheNext"},
+	},
 }
