@@ -97,6 +97,26 @@ func callsOnL(x *rig.Lab) map[string]func(context.Context) error {
 	}
 }
 
+// A client that has heard of itself before takes a shorter way into the queue.
+// Fails when that way does not look at the kind: the next heartbeat is the first to be refused.
+func TestANameInUseInAnotherLayoutIsRefusedToWhoHasWaitedBefore(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		before := x.Take(x.Lock("l"))
+		waits := x.Begin(c.NewLock("l"))
+		waits.Waits()
+		rig.End(t, before)
+		rig.End(t, waits.Holds())
+		x.Take(x.Lock("l"))
+		rig.Must(t, x.Redis.HSet(t.Context(), key.For("relock", "l").Hash, "kind", "plain.2").Err())
+		began := time.Now()
+		wantOtherLayout(t, "Lock", c.NewLock("l").Lock(t.Context()), "2")
+		if took := time.Since(began); took != 0 {
+			t.Errorf("refused after %v, want at once", took)
+		}
+	})
+}
+
 // The hash says that nobody waits, but the queue has a live entry.
 func TestAQueueLeftInAnotherLayoutIsRefusedToo(t *testing.T) {
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {

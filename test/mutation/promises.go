@@ -563,4 +563,9 @@ var promiseRules = []Rule{
 		"if m.hold != nil || m.answered {", "if m.hold != nil || true {",
 		[]string{"TestWhereTheFirstPrimaryIsSilentCallsQueueAtTheNext"},
 	},
+	{
+		"who has waited before queues at its own kind only", "lua/acquire.lua",
+		"fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and", "fields[1] ~= ARGV[4] and",
+		[]string{"TestANameInUseInAnotherLayoutIsRefusedToWhoHasWaitedBefore"},
+	},
 }
