@@ -568,4 +568,9 @@ var promiseRules = []Rule{
 		"fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and", "fields[1] ~= ARGV[4] and",
 		[]string{"TestANameInUseInAnotherLayoutIsRefusedToWhoHasWaitedBefore"},
 	},
+	{
+		"gocron: a name rests for no longer than nine tenths", "contrib/gocron Locker",
+		"every / 10 * 9", "every",
+		[]string{"TestALockerTakesAnIntervalOfAnyLength"},
+	},
 }
