@@ -222,7 +222,7 @@ func TestElectionThatCannotBeIsRefused(t *testing.T) {
 		var none *relock.Client
 		for what, e := range map[string]*relock.Election{
 			"a zero value": {}, "nil": nil, "of no client": none.NewElection("e"),
-			"a bad option": x.Eye.NewElection("e", relock.TTL(-1)),
+			"a bad option": x.Eye.NewElection("e", relock.TTL(-1)), "a nil option": x.Eye.NewElection("e", nil),
 		} {
 			_, leader := e.Leader(t.Context())
 			errs := map[string]error{"Run": e.Run(t.Context(), nobody(t)), "Leader": leader}
@@ -246,7 +246,10 @@ func TestElectionThatCannotBeIsRefused(t *testing.T) {
 		for _, err := range e.Observe(nil) {                          //nolint:staticcheck // as above
 			rig.WantIs(t, err, relock.ErrInvalidOption)
 		}
-		rig.WantIs(t, x.Eye.NewElection("a\nb").Run(t.Context(), nobody(t)), relock.ErrInvalidName)
+		bad := x.Eye.NewElection("a\nb")
+		rig.WantIs(t, bad.Run(t.Context(), nobody(t)), relock.ErrInvalidName)
+		_, err := bad.Leader(t.Context())
+		rig.WantIs(t, err, relock.ErrInvalidName)
 		plain := x.Take(x.Lock("plain"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -573,4 +573,9 @@ var promiseRules = []Rule{
 		"every / 10 * 9", "every",
 		[]string{"TestALockerTakesAnIntervalOfAnyLength"},
 	},
+	{
+		"an election drops no nil option", ". Client.NewElection",
+		"slices.Concat(opts, []LockOption{Fair(), oneToken})...", "slices.DeleteFunc(slices.Concat(opts, []LockOption{Fair(), oneToken}), func(o LockOption) bool { return o == nil })...",
+		[]string{"TestElectionThatCannotBeIsRefused"},
+	},
 }
