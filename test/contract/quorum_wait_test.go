@@ -137,6 +137,27 @@ func tellsAnOutage(t *testing.T, x *rig.Lab, silent int) {
 	}
 }
 
+// Of an even number of primaries half say that the lock is taken, and the others are silent.
+// Fails when half of them count as a majority that has answered.
+func TestAQuorumOfWhichHalfAnswerTellsAnOutage(t *testing.T) {
+	for _, n := range []int{2, 4} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			p := newPrimaries(x, n)
+			h := take(t, p.lock("a"))
+			q, links := p.process()
+			for _, link := range links[n/2:] {
+				link.Hole()
+			}
+			for _, wait := range []time.Duration{0, time.Second} {
+				_, err := q.NewLock("a").TryAcquire(t.Context(), wait)
+				rig.WantIs(t, err, relock.ErrUnavailable)
+				rig.WantNot(t, err, relock.ErrNotAcquired)
+			}
+			rig.Must(t, h.Release())
+		})
+	}
+}
+
 // The primary where the call queues stops answering, and the wait ends soon after.
 // Fails when the library's own end of the queueing looks like the end of the caller's context.
 func TestAQuorumCallWhosePrimaryDiesIsNotCancelled(t *testing.T) {

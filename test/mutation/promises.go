@@ -578,4 +578,9 @@ var promiseRules = []Rule{
 		"slices.Concat(opts, []LockOption{Fair(), oneToken})...", "slices.DeleteFunc(slices.Concat(opts, []LockOption{Fair(), oneToken}), func(o LockOption) bool { return o == nil })...",
 		[]string{"TestElectionThatCannotBeIsRefused"},
 	},
+	{
+		"half of the primaries are no majority that has answered", "internal/quorum Majority.tally",
+		"case answered >= need:", "case 2*answered >= n:",
+		[]string{"TestAQuorumOfWhichHalfAnswerTellsAnOutage"},
+	},
 }
