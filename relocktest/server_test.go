@@ -2,6 +2,7 @@ package relocktest_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -206,10 +207,42 @@ func TestAnAssertionInRealTimeWaitsAndGivesUp(t *testing.T) {
 	srv := relocktest.New(test)
 	release := srv.Hold("job")
 	time.AfterFunc(50*time.Millisecond, release)
-	srv.AssertFree("job")
+	if said := test.failure(func() { srv.AssertFree("job") }); said != "" {
+		t.Errorf("a lock that is released within a second is said not to be free: %s", said)
+	}
 	if test.failure(func() { srv.AssertHeld("job") }) == "" {
 		t.Error("a lock that nobody holds is said to be held")
 	}
+}
+
+// Nobody holds the name, and a call waits for it, or on a condition of it.
+// Fails when AssertFree waits for the end of holds alone.
+func TestAssertFreeInRealTimeWaitsForWhoWaits(t *testing.T) {
+	test := &judged{TB: t}
+	srv := relocktest.New(test)
+	becomesFree := func(name string) {
+		t.Helper()
+		if said := test.failure(func() { srv.AssertFree(name) }); said != "" {
+			t.Errorf("%q, for which nobody waits any more within a second, is said not to be free: %s", name, said)
+		}
+	}
+	l := srv.Client().NewLock("signalled")
+	rig.Must(t, l.Lock(t.Context()))
+	slept := rig.Beside(func() error {
+		_, err := l.NewCond("done").WaitFor(t.Context(), 50*time.Millisecond)
+		return errors.Join(err, l.Unlock())
+	})
+	becomesFree("signalled")
+	rig.Must(t, <-slept)
+
+	rests := srv.Client().NewLock("rests", relock.AtLeast(time.Hour))
+	rig.Must(t, rests.Do(t.Context(), func(context.Context) error { return nil }))
+	ctx, leave := context.WithCancel(t.Context())
+	queued := rig.Beside(func() error { return rests.Lock(ctx) })
+	srv.AssertWaiting("rests", 1)
+	time.AfterFunc(50*time.Millisecond, leave)
+	becomesFree("rests")
+	rig.WantIs(t, <-queued, context.Canceled)
 }
 
 func TestAssertionsSeeTheLocksOfEveryKeyPrefix(t *testing.T) {

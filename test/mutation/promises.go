@@ -582,5 +582,15 @@ var promiseRules = []Rule{
 		"half of the primaries are no majority that has answered", "internal/quorum Majority.tally",
 		"case answered >= need:", "case 2*answered >= n:",
 		[]string{"TestAQuorumOfWhichHalfAnswerTellsAnOutage"},
+		"relocktest: a lock is free once nobody waits for it", "relocktest Server.AssertFree",
+		"func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 && i.CondWaiters == 0 }",
+		"func(i relock.Info) bool { return len(i.Holders) == 0 }",
+		[]string{"TestAssertFreeInRealTimeWaitsForWhoWaits"},
+	},
+	{
+		"relocktest: AssertFree waits in real time", "relocktest Server.AssertFree",
+		"func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 && i.CondWaiters == 0 }",
+		"func(relock.Info) bool { return true }",
+		[]string{"TestAnAssertionInRealTimeWaitsAndGivesUp"},
 	},
 }
