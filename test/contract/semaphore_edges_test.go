@@ -98,6 +98,22 @@ func TestASemaphoreRefusesOnlyWhoWouldWaitForItself(t *testing.T) {
 	})
 }
 
+// Handles differ in permits while a new number is rolled out.
+// Fails when a nested call is judged by the number of the handle that holds.
+func TestANestedCallOfASemaphoreIsJudgedByItsOwnPermits(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := x.Client()
+		before, after := c.NewSemaphore("s", 1), c.NewSemaphore("s", 2)
+		rig.Must(t, before.Do(t.Context(), func(outer context.Context) error {
+			return after.Do(outer, func(inner context.Context) error {
+				rig.WantIs(t, before.Lock(inner), relock.ErrDeadlock)
+				rig.WantIs(t, after.Lock(inner), relock.ErrDeadlock)
+				return nil
+			})
+		}))
+	})
+}
+
 // Fails when an Unlock may end another owner's hold.
 func TestHoldsOfASemaphoreThatUnlockEndsAreOfOneOwner(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

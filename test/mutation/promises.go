@@ -593,4 +593,9 @@ var promiseRules = []Rule{
 		"func(relock.Info) bool { return true }",
 		[]string{"TestAnAssertionInRealTimeWaitsAndGivesUp"},
 	},
+	{
+		"a nested call of a semaphore is judged by its own permits", ". waitsForItself",
+		"used+p.Weight > p.Of", "used+p.Weight > min(p.Of, grants[0].Terms.Permits.Of)",
+		[]string{"TestANestedCallOfASemaphoreIsJudgedByItsOwnPermits"},
+	},
 }
