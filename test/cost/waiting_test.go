@@ -33,6 +33,30 @@ func TestWaitersOfOneLockShareTheirHeartbeats(t *testing.T) {
 	})
 }
 
+// Fails when those who wait to read and those who wait to write are kept in the queue by commands of their own.
+func TestReadersAndWritersThatWaitShareTheirHeartbeats(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		a, p := s.Actor(), s.Actor()
+		held := s.Take(a.NewRWLock("l").WLocker())
+		var calls []*rig.Call
+		for range 5 {
+			for _, l := range []*relock.Lock{p.NewRWLock("l").WLocker(), p.NewRWLock("l").RLocker()} {
+				s.Until(s.Now() + 101*time.Millisecond)
+				calls = append(calls, s.Begin(l))
+			}
+		}
+		before := p.Sent("acquire")
+		s.Until(s.Now() + 100*time.Second)
+		if n := p.Sent("acquire") - before; n < 10 || n > 14 {
+			t.Errorf("%d commands in 100 s for %d waiters of a TTL of 30 s, want one each 10 s for all", n, len(calls))
+		}
+		rig.End(t, held)
+		for _, c := range calls {
+			rig.End(t, c.Holds())
+		}
+	})
+}
+
 // TestWaiterWhoseInboxHearsKeepsItsConnection, for a quarter of an hour, and that of
 // another lock which queues after it. Fails when a heartbeat, or a request that
 // queues, does not have the inbox show that it hears: then it is taken for deaf.

@@ -598,4 +598,10 @@ var promiseRules = []Rule{
 		"used+p.Weight > p.Of", "used+p.Weight > min(p.Of, grants[0].Terms.Permits.Of)",
 		[]string{"TestANestedCallOfASemaphoreIsJudgedByItsOwnPermits"},
 	},
+	{
+		"readers and writers that wait share their heartbeats", ". watchdog.poll",
+		"for batch := range slices.Chunk(waiters, maxPolled) { w.pollBatch(ctx, k, batch) }",
+		"for _, read := range []bool{false, true} { mode := slices.DeleteFunc(slices.Clone(waiters), func(q room.Request) bool { return q.Read != read }); for batch := range slices.Chunk(mode, maxPolled) { w.pollBatch(ctx, k, batch) } }",
+		[]string{"TestReadersAndWritersThatWaitShareTheirHeartbeats"},
+	},
 }
