@@ -604,4 +604,9 @@ var promiseRules = []Rule{
 		"for _, read := range []bool{false, true} { mode := slices.DeleteFunc(slices.Clone(waiters), func(q room.Request) bool { return q.Read != read }); for batch := range slices.Chunk(mode, maxPolled) { w.pollBatch(ctx, k, batch) } }",
 		[]string{"TestReadersAndWritersThatWaitShareTheirHeartbeats"},
 	},
+	{
+		"a branch is told on the channel of its client", "lua/shared_settle.lua",
+		"tell(session.client, 'ended ' .. session.nonce)", "redis.pcall('PUBLISH', inbox_prefix .. session.client, 'ended ' .. session.nonce)",
+		[]string{"TestShardedBranchIsToldOfTheEndOfItsAncestorByNoPlainMessage"},
+	},
 }

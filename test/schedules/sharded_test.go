@@ -46,6 +46,23 @@ func (s *shardedScene) channels(want int) {
 	}
 }
 
+// nothingPlain returns what fails the test if a message has been sent on a plain channel since.
+func (s *shardedScene) nothingPlain() (assert func()) {
+	s.T.Helper()
+	all := s.Redis.PSubscribe(s.T.Context(), "*")
+	s.T.Cleanup(func() { _ = all.Close() })
+	_, err := all.Receive(s.T.Context())
+	rig.Must(s.T, err)
+	heard := all.Channel()
+	return func() {
+		s.T.Helper()
+		synctest.Wait()
+		if n := len(heard); n > 0 {
+			s.T.Errorf("%d messages of sharded clients on plain channels", n)
+		}
+	}
+}
+
 func TestShardedWaiterIsWokenByMessage(t *testing.T) {
 	playSharded(t, func(t *testing.T, s *shardedScene) {
 		// Whoever wakes and whoever waits may have the option or not.
@@ -249,11 +266,7 @@ func TestShardedHolderIsToldOfItsRemoval(t *testing.T) {
 // A holder that does not wait listens nowhere. Fails when a message that nobody has heard is published to all servers.
 func TestShardedMessagesAreNeverPlainOnes(t *testing.T) {
 	playSharded(t, func(t *testing.T, s *shardedScene) {
-		all := s.Redis.PSubscribe(t.Context(), "*")
-		defer func() { _ = all.Close() }()
-		_, err := all.Receive(t.Context())
-		rig.Must(t, err)
-		heard := all.Channel()
+		none := s.nothingPlain()
 		a, b := s.sharded(), s.sharded()
 		held := s.Take(a.NewLock("l"))
 		waiter := s.Begin(b.NewLock("l"))
@@ -265,11 +278,28 @@ func TestShardedMessagesAreNeverPlainOnes(t *testing.T) {
 		if rig.Must(t, err); !removed {
 			t.Error("nothing was removed")
 		}
-		synctest.Wait()
-		if n := len(heard); n > 0 {
-			t.Errorf("%d messages of sharded clients on plain channels", n)
-		}
+		none()
 		rig.WantIs(t, held.Release(), relock.ErrLost)
+	})
+}
+
+// The branch's client listens on the lock's channel, because it waits for that lock too.
+// Fails when the branch is told of its ancestor's end by a message to all servers.
+func TestShardedBranchIsToldOfTheEndOfItsAncestorByNoPlainMessage(t *testing.T) {
+	playSharded(t, func(t *testing.T, s *shardedScene) {
+		none := s.nothingPlain()
+		l, flow := s.sharded().NewLock("l"), s.By("flow")
+		outer, err := l.Acquire(flow)
+		rig.Must(t, err)
+		inner, err := l.Acquire(relock.WithChildOwner(flow))
+		rig.Must(t, err)
+		waiter := s.Begin(l)
+		waiter.Waits()
+		s.channels(1)
+		rig.End(t, outer)
+		none()
+		rig.WantIs(t, inner.Release(), relock.ErrLost)
+		rig.End(t, waiter.Holds())
 	})
 }
 
