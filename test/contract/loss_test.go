@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -119,6 +120,37 @@ func TestFailedRenewalIsRetriedUntilTheTrustEnds(t *testing.T) {
 		}
 		rig.Must(t, l.Unlock())
 	})
+}
+
+// Redis refuses all renewals for ten seconds, as while somebody sets up its users anew.
+// Fails when what a server refuses is a loss at once, of one hold or of holds that are renewed together.
+func TestARenewalThatRedisRefusesIsTriedAgain(t *testing.T) {
+	for _, locks := range []int{1, 20} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			c := x.Client()
+			var holds []*relock.Hold
+			for i := range locks {
+				holds = append(holds, x.Take(c.NewLock(fmt.Sprint("a", i))))
+			}
+			x.Until(8 * time.Second)
+			heals := x.Now() + 10*time.Second
+			refused := 0
+			x.Server.FailNext(1_000_000, "NOPERM this user has no permissions", func(args []string) bool {
+				refuses := x.Now() < heals && rig.ScriptSent(args) == "hold"
+				if refuses {
+					refused++
+				}
+				return refuses
+			})
+			x.Until(5 * time.Minute)
+			if refused < 2 {
+				t.Errorf("%d renewals were refused, want several", refused)
+			}
+			for _, h := range holds {
+				rig.End(t, h)
+			}
+		})
+	}
 }
 
 func TestLostRepliesToRenewalsAreNoLoss(t *testing.T) {

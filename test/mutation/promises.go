@@ -609,4 +609,10 @@ var promiseRules = []Rule{
 		"tell(session.client, 'ended ' .. session.nonce)", "redis.pcall('PUBLISH', inbox_prefix .. session.client, 'ended ' .. session.nonce)",
 		[]string{"TestShardedBranchIsToldOfTheEndOfItsAncestorByNoPlainMessage"},
 	},
+	{
+		"a renewal that is refused is no loss", ". watchdog.unrenewed",
+		"fails := st.Unrenewed(short, &soon, &at)",
+		"if transport.Hopeless(err) { st.Session.Gone(err, &at); k.end(&at); continue }; fails := st.Unrenewed(short, &soon, &at)",
+		[]string{"TestARenewalThatRedisRefusesIsTriedAgain"},
+	},
 }
