@@ -534,6 +534,8 @@ var promiseRules = []Rule{
 		"otel: a name that was told is no other one later", "otelrelock collapsed.tell",
 		"c.mu.RUnlock()", `full := len(c.known) >= mostNames; c.mu.RUnlock(); if full { return "other" }`,
 		[]string{"TestANameThatWasToldIsToldBesideTwoHundred"},
+	},
+	{
 		"replicas answer sooner than a Cluster's client stops reading", "internal/transport New",
 		"t.many, t.plain, t.ReadTimeout = c, c.Options().TLSConfig == nil, c.Options().ReadTimeout", "t.many, t.plain = c, c.Options().TLSConfig == nil",
 		[]string{"TestReplicasThatTakeAsLongAsAUsualReadAreRefused"},
@@ -582,6 +584,8 @@ var promiseRules = []Rule{
 		"half of the primaries are no majority that has answered", "internal/quorum Majority.tally",
 		"case answered >= need:", "case 2*answered >= n:",
 		[]string{"TestAQuorumOfWhichHalfAnswerTellsAnOutage"},
+	},
+	{
 		"relocktest: a lock is free once nobody waits for it", "relocktest Server.AssertFree",
 		"func(i relock.Info) bool { return len(i.Holders) == 0 && i.Waiters == 0 && i.CondWaiters == 0 }",
 		"func(i relock.Info) bool { return len(i.Holders) == 0 }",
