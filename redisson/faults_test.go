@@ -313,6 +313,11 @@ func TestAReadHoldOfItsOwnIsGrantedBesideAnotherOwnersRLock(t *testing.T) {
 				rig.Must(t, rw.RLocker().Do(by(owners[1]), func(context.Context) error { return nil }))
 				rig.WantIs(t, rw.RLock(by(owners[1])), relock.ErrOwnerMismatch)
 				rig.Must(t, rw.RUnlock())
+				own, err := rw.RLocker().Acquire(by(owners[1])) // the other way round: Unlock does not end it
+				rig.Must(t, err)
+				rig.Must(t, rw.RLock(by(owners[0])))
+				rig.Must(t, rw.RUnlock())
+				rig.Must(t, own.Release())
 				bare(t, x)
 			})
 		})
