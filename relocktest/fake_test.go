@@ -10,6 +10,7 @@ import (
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/rig"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -260,5 +261,25 @@ func TestAHoldOfAFakeIsTheOnlyOne(t *testing.T) {
 			t.Errorf("TryLock of a lock that is held: %v, %v", got, err)
 		}
 		rig.Must(t, f.Unlock())
+	})
+}
+
+// Fails when Lock returns before the lock is free, however long that takes.
+func TestLockOfAFakeWaitsUntilTheLockIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f relocktest.Fake
+		rig.Must(t, f.Lock(t.Context()))
+		call := rig.Beside(func() error { return f.Lock(t.Context()) })
+		call.Pending(t, "Lock of a lock that is held")
+		f.Lose()
+		f.Fail(relock.ErrUnavailable)
+		virtual.Sleep(24 * time.Hour)
+		call.Pending(t, "Lock of a lock that is lost and not unlocked")
+		wantError(t, "Unlock", f.Unlock(), relock.ErrLost)
+		wantError(t, "Lock", <-call, nil)
+		if !f.Held() {
+			t.Error("Lock has not taken the lock")
+		}
+		wantError(t, "Unlock", f.Unlock(), nil)
 	})
 }
