@@ -713,3 +713,21 @@ func TestAKeptGrantEndsAsAnotherIsKept(t *testing.T) {
 		}
 	})
 }
+
+// A process dies while it keeps the lock. Fails when others wait longer than for a holder that died.
+func TestAKeptLockOfADeadProcessIsFreeAfterItsLease(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, a, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+		rig.End(t, l.take(t))
+		s.Until(s.Now() + 20*time.Millisecond) // so that the next grant has all its tokens
+		granted := s.Now()
+		rig.End(t, l.take(t))
+		a.Link.Cut()
+		waiter := s.Begin(other)
+		waiter.Waits()
+		h := waiter.Returns()
+		if took := s.Now() - granted; took < 29*time.Second || took > 30*time.Second+100*time.Millisecond {
+			t.Errorf("the waiter got the lock %v after the grant, want the lease of 30s", took)
+		}
+		rig.End(t, h)
+	})
+}

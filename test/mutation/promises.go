@@ -623,4 +623,9 @@ var promiseRules = []Rule{
 		"for { if got, err := f.TryLock(ctx, time.Minute); got || err != nil { return err } }",
 		[]string{"TestLockOfAFakeWaitsUntilTheLockIsFree"},
 	},
+	{
+		"a lock that may be kept has the lease of any other", ". wireRequest",
+		"TTL: a.Terms.TTL, Rest: rest", "TTL: a.Terms.TTL + a.Terms.Sticky, Rest: rest",
+		[]string{"TestAKeptLockOfADeadProcessIsFreeAfterItsLease"},
+	},
 }
