@@ -731,3 +731,17 @@ func TestAKeptLockOfADeadProcessIsFreeAfterItsLease(t *testing.T) {
 		rig.End(t, h)
 	})
 }
+
+// The grant comes so soon after another that it has fewer tokens than usual.
+// Fails when others are not told that it may be kept.
+func TestAKeptLockOfFewTokensIsShownAsSticky(t *testing.T) {
+	eachSticky(t, func(t *testing.T, s *rig.Lab, _, _ *rig.Actor, l stickyLock, other *relock.Lock) {
+		rig.End(t, l.take(t))
+		s.Until(s.Now() + 2*time.Millisecond)
+		rig.End(t, l.take(t))
+		info := s.Info(other)
+		if len(info.Holders) != 1 || !info.Holders[0].Sticky {
+			t.Errorf("Info = %+v, want a holder that is sticky", info)
+		}
+	})
+}

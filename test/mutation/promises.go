@@ -628,4 +628,9 @@ var promiseRules = []Rule{
 		"TTL: a.Terms.TTL, Rest: rest", "TTL: a.Terms.TTL + a.Terms.Sticky, Rest: rest",
 		[]string{"TestAKeptLockOfADeadProcessIsFreeAfterItsLease"},
 	},
+	{
+		"a grant of few tokens that may be kept is shown as one", "internal/wire DecodeInfo",
+		"room.Keepable(low, high)", "high-low+1 >= 10_000 && room.Keepable(low, high)",
+		[]string{"TestAKeptLockOfFewTokensIsShownAsSticky"},
+	},
 }
