@@ -195,3 +195,22 @@ func TestTryLockOfEitherSideWaitsForAsLongAsItWasTold(t *testing.T) {
 		})
 	}
 }
+
+// The machine sleeps for longer than the lease that two holds share.
+// Fails when the Unlock that finds their loss tells of one of them only.
+func TestAnUnlockThatFindsTheLossOfTwoHoldsTellsOfBoth(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		var r record
+		l := x.Client(r.trace()).NewLock("a")
+		ctx := called(t, "me")
+		rig.Must(t, l.Lock(ctx))
+		rig.Must(t, l.Lock(ctx))
+		x.Suspend(time.Minute)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		const acquired, lost = "acquired a me token=true waited=0s held=0s err=<nil>",
+			"lost a me token=true waited=0s held=1m0s err=lost: its lease could not be renewed in time"
+		r.saw(t, acquired, acquired, lost, lost)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		r.saw(t)
+	})
+}

@@ -633,4 +633,10 @@ var promiseRules = []Rule{
 		"room.Keepable(low, high)", "high-low+1 >= 10_000 && room.Keepable(low, high)",
 		[]string{"TestAKeptLockOfFewTokensIsShownAsSticky"},
 	},
+	{
+		"every loss that an unlock finds is told", ". Hold.end",
+		"if err != nil && err != errAbsent { k.end(at); return err }",
+		"if err != nil && err != errAbsent { if losses := k.endUntold(at); len(losses) > 0 { k.c.tellApart(losses[0]) }; return err }",
+		[]string{"TestAnUnlockThatFindsTheLossOfTwoHoldsTellsOfBoth"},
+	},
 }
