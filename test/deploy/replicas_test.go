@@ -296,3 +296,15 @@ func TestReplicasWithoutThePermission(t *testing.T) {
 	}
 	p.eventually("the lock is free", func() bool { return p.free(l) })
 }
+
+// TestReplicasTooFewEndATryAtOnce fails when a TryLock goes on asking until its wait ends.
+func TestReplicasTooFewEndATryAtOnce(t *testing.T) {
+	rig.Play(t, func(t *testing.T, s *rig.Lab) {
+		l := s.Actor().NewLock("l", relock.Replicas(1, time.Second))
+		began := s.Now()
+		_, err := l.TryLock(t.Context(), time.Minute)
+		if took := s.Now() - began; !errors.Is(err, relock.ErrReplicas) || took > time.Second {
+			t.Errorf("%v after %v, want ErrReplicas at once", err, took)
+		}
+	})
+}

@@ -639,4 +639,10 @@ var promiseRules = []Rule{
 		"if err != nil && err != errAbsent { if losses := k.endUntold(at); len(losses) > 0 { k.c.tellApart(losses[0]) }; return err }",
 		[]string{"TestAnUnlockThatFindsTheLossOfTwoHoldsTellsOfBoth"},
 	},
+	{
+		"a try ends at once where too few replicas have the grant", ". waiting.restart",
+		"case !ending.Is(err, errGone): return false, err",
+		"case ending.Is(err, ErrReplicas) && w.falseIfTaken && ending.Pause(w.ctx, w.keeper.c.draining, transport.Backoff(1)): return true, nil; case !ending.Is(err, errGone): return false, err",
+		[]string{"TestReplicasTooFewEndATryAtOnce"},
+	},
 }
