@@ -141,3 +141,28 @@ func TestAScriptThatFailsLeavesWhatItWroteAndItsToken(t *testing.T) {
 		t.Errorf("%v, want that its context has ended", err)
 	}
 }
+
+// Fails when a script uses another key than its fence and its keys, or does not name one of them to the Cluster.
+func TestAScriptRunsInAClusterIfItsKeysHaveOneHashTag(t *testing.T) {
+	rdb := redistest.StartSteadyCluster(t).Client(t)
+	alone := fence.NewScript("return 1")
+	for i := range 8 { // on all its servers
+		name := fmt.Sprint("job ", i)
+		if _, err := alone.Run(t.Context(), rdb, name, 7, nil); err != nil {
+			t.Errorf("without keys: %v", err)
+		}
+		if _, err := alone.Run(t.Context(), rdb, name, 6, nil); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("without keys, for an older token: %v, want ErrStale", err)
+		}
+		tagged, value := "{"+name+"}:fence", "{"+name+"}"
+		if _, err := set.Run(t.Context(), rdb, tagged, 7, []string{value}, "written"); err != nil {
+			t.Errorf("with one hash tag: %v", err)
+		}
+		if got := rdb.Get(t.Context(), value).Val(); got != "written" {
+			t.Errorf("the value is %q", got)
+		}
+	}
+	if _, err := set.Run(t.Context(), rdb, "{job}:fence", 7, []string{"{other}"}, 1); err == nil || errors.Is(err, fence.ErrStale) {
+		t.Errorf("with two hash tags: %v, want an error", err)
+	}
+}

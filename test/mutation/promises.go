@@ -645,4 +645,9 @@ var promiseRules = []Rule{
 		"case ending.Is(err, ErrReplicas) && w.falseIfTaken && ending.Pause(w.ctx, w.keeper.c.draining, transport.Backoff(1)): return true, nil; case !ending.Is(err, errGone): return false, err",
 		[]string{"TestReplicasTooFewEndATryAtOnce"},
 	},
+	{
+		"fence: a script uses no key but its fence and its keys", "fence NewScript",
+		"compare + source", `"redis.call('GET', KEYS[1] .. ARGV[1])\n" + compare + source`,
+		[]string{"TestAScriptRunsInAClusterIfItsKeysHaveOneHashTag"},
+	},
 }
