@@ -618,6 +618,8 @@ var promiseRules = []Rule{
 		"fails := st.Unrenewed(short, &soon, &at)",
 		"if transport.Hopeless(err) { st.Session.Gone(err, &at); k.end(&at); continue }; fails := st.Unrenewed(short, &soon, &at)",
 		[]string{"TestARenewalThatRedisRefusesIsTriedAgain"},
+	},
+	{
 		"relocktest: Lock of a Fake waits however long", "relocktest Fake.Lock",
 		"select { case <-f.place(): return f.take(ctx); case <-ctx.Done(): return ending.Of(ctx) }",
 		"for { if got, err := f.TryLock(ctx, time.Minute); got || err != nil { return err } }",
