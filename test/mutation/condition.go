@@ -13,11 +13,6 @@ var conditionRules = []Rule{
 		[]string{"TestAWaitThatIsGrantedBeforeItIsAnsweredHolds"},
 	},
 	{
-		"condition: the patience of a wait is no cancel by its caller", ". awaiting.sendWait",
-		"w.a.Session.Lose(failed(patient, err, at.Now, began), &at)", "w.a.Session.Lose(&requestError{err: err}, &at)",
-		[]string{"TestAWaitThatRedisDoesNotAnswerIsNotCancelled"},
-	},
-	{
 		"condition: a lock on which others only wait so is listed", ". scan.look",
 		"&& info.CondWaiters == 0", "",
 		[]string{"TestLocksHasALockOnWhichOthersOnlyWaitOnConditions"},
@@ -335,7 +330,7 @@ var conditionRules = []Rule{
 	{
 		"condition: a wait without a hold is lost", "internal/room Session.finishApart",
 		"s.LoseHeld(ErrLeft, at)", "",
-		[]string{"TestAWaitThatHasNoHoldLeftIsLostAndItsSignalIsTheNextOnes"},
+		[]string{"TestAWaitWhoseHoldsAreAllUnlockedIsLostAndTheLockIsFree"},
 	},
 	{
 		"condition: what ends before a wait is refused is told", "internal/room Entry.Rejoin",

@@ -167,7 +167,7 @@ var handleRules = []Rule{
 	{
 		"a lost hold keeps what guards its handle", ". keeper.endUntold",
 		"k.c.registry.use(k)", "",
-		[]string{"TestAnOwnerIsToldOfItsLossByAnyHandle"},
+		[]string{"TestBranchOfAnOwnerThatHasLostTheLockIsToldSo"},
 	},
 	{
 		"a lost hold that has ended keeps nothing", ". keeper.endUntold",

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/relock-go/relock/test/mutation"
 )
@@ -226,9 +227,15 @@ func exists(file string) bool {
 	return err == nil
 }
 
-func (c *mutated) run(t *testing.T, bin, folder, test string, env ...string) (out string, err error) {
+// run runs one test for two minutes at most.
+func (c *mutated) run(t *testing.T, bin, folder, test string) (out string, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), bin, "-test.timeout=2m", "-test.run=^"+test+"$")
+	return c.runWithin(t, 2*time.Minute, bin, folder, test)
+}
+
+func (c *mutated) runWithin(t *testing.T, limit time.Duration, bin, folder, test string, env ...string) (out string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), bin, "-test.timeout="+limit.String(), "-test.run=^"+test+"$")
 	cmd.Dir = filepath.Join(c.dir, folder)
 	cmd.Env = append(os.Environ(), env...)
 	b, err := cmd.CombinedOutput()

@@ -22,7 +22,7 @@ var placeRules = []Rule{
 	{
 		"a hold ends by the clock", "internal/room Session.Check",
 		"case s.ended(at.Now):", "case false:",
-		[]string{"TestHoldIsLostAtTheInstantItIsTrustedUntil"},
+		[]string{"TestAWaitThatRedisRefusesUntilItsLeaseHasEndedIsLost"},
 	},
 	{
 		"redisson: a hold ends by the clock", "redisson Hold.judge",

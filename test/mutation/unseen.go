@@ -10,7 +10,7 @@ var unseenRules = []Rule{
 	{
 		"an echo that says nothing of it is no sight", "internal/listener Listeners.Echoed",
 		"return false", "sight = wire.Seen",
-		[]string{"TestAnEchoOfPermissionsSaysNothingOfWhoIsCounted"},
+		[]string{"TestTheFirstEchoOfAClientThatIsNotSeenIsToldOnce"},
 	},
 	{
 		"the first who hears that it is not seen asks again", ". Client.deliver",
