@@ -288,11 +288,6 @@ var conditionRules = []Rule{
 		[]string{"TestHoldsOfTwoLeasesAreKeptAfterAWait"},
 	},
 	{
-		"condition: a free lock is trusted for the lease that was asked for", "internal/wire DecodeAnswer",
-		"High: high, Remaining: ttl}", "High: high, Remaining: millis(maxLease)}",
-		[]string{"TestForgottenWaiterTrustsNoLongerThanItHasAskedFor"},
-	},
-	{
 		"condition: a session that may not wait is renewed on", "internal/room Entry.Rejoin",
 		"s.busy = false", "",
 		[]string{"TestSessionThatMayNotWaitIsRenewedOn"},

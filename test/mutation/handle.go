@@ -185,11 +185,6 @@ var handleRules = []Rule{
 		[]string{"TestTheGrantWithTheSmallerTokenIsTheLostOne"},
 	},
 	{
-		"a loss that its owner's re-entry finds is told by any handle", "internal/room Hold.Put",
-		"h.Session.Room.Bars(h.Handle, w)", "h.Handle.bars(w)",
-		[]string{"TestAnOwnerIsToldOfItsLossByAnyHandle"},
-	},
-	{
 		"a lost hold that has ended holds up its owner no more", "internal/room Hold.end",
 		"r.owingUnlock.remove(h)", "",
 		[]string{"TestExplorationOfRoomsFindsNothing"},

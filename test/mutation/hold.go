@@ -134,11 +134,6 @@ var holdRules = []Rule{
 		[]string{"TestRenewalsOfManyAreTrustedFromTheirSending"},
 	},
 	{
-		"a renewal of many has the margin", "internal/room Statement.Renewed",
-		"trust.Until(st.Sent, st.Lease)", "st.Sent.Add(st.Lease+0*trust.Margin(st.Lease))",
-		[]string{"TestRenewalsOfManyAreTrustedFromTheirSending"},
-	},
-	{
 		"trust never moves back", "internal/room Session.extend",
 		"s.trust = clock.Max(s.trust, until)", "s.trust = until",
 		[]string{"TestTrustNeverMovesBack"},
@@ -247,11 +242,6 @@ var holdRules = []Rule{
 		"no renewal of another hold counts for one that has been held for its MaxHold", "internal/room Hold.start",
 		"h.last = h.Acquired.Add(t.MaxHold)", "h.last = h.Acquired.Add(1000 * t.MaxHold)",
 		[]string{"TestMaxHoldEndsAHoldThoughItsOwnerHasOthers"},
-	},
-	{
-		"a nested hold of a shorter TTL has its lease stated where the last renewal is old", "internal/room Session.statement",
-		"&& s.fresh(said.Least, at.Now)", "",
-		[]string{"TestANestedHoldOfAShortTTLIsStatedWithAnotherCallsOfALongOne"},
 	},
 	{
 		"a hold that has ended by itself is not one that Redis counts", "internal/room Session.shed",

@@ -99,8 +99,8 @@ var Safety = []Rule{
 		[]string{"TestF03dTrustEndsBeforeTheLeaseOnAClockThatIsOnePercentFast", "TestExplorationOfRoomsFindsNothing"},
 	},
 	{
-		"no lease is trusted for longer than was asked for", "internal/room Acquisition.trustedUntil",
-		"remaining = min(remaining, a.LongestLease())", "_ = a",
+		"no lease is trusted for longer than was asked for", "internal/room Acquisition.trustedUntil, Session.trustEnds", // each bounds it
+		"trust.Until($x, $y)", "trust.Until($x, $y+time.Hour)",
 		[]string{"TestF03dTrustDoesNotOutliveAClockThatStepsBackAndReturns"},
 	},
 	{

@@ -18,11 +18,6 @@ var semaphoreRules = []Rule{
 		[]string{"TestPermitsOfASessionThatComesBackAreCountedOnce"},
 	},
 	{
-		"semaphore: permits of the dead are given back once", "lua/shared_sessions.lua",
-		"  state.since = math.max(state.since, s.low)\n", "",
-		[]string{"TestPermitsOfTheDeadAreGivenBackOnce"},
-	},
-	{
 		"no more permits are used than there are", "lua/shared_settle.lua",
 		"return used() + request.weight <= request.permits", "return true",
 		[]string{"TestSoManyHoldASemaphoreAtATime", "TestSemaphoreIsNeverOverdrawnThoughProcessesDie"},
