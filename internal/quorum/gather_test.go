@@ -222,6 +222,18 @@ func TestWhatAMajorityRefusesForGoodIsTold(t *testing.T) {
 	})
 }
 
+// handsOver asserts that the second has a majority as soon as the first releases its own.
+func handsOver(t *testing.T, first *quorum.Majority, second <-chan *quorum.Majority) {
+	t.Helper()
+	began := time.Now()
+	wantIs(t, first.Release(), nil)
+	h := <-second
+	if took := time.Since(began); took != 0 || h == nil {
+		t.Fatalf("the next is %v after %v", h, took)
+	}
+	wantIs(t, h.Release(), nil)
+}
+
 // One contender has the first two primaries of three, another the last.
 func TestWhoDoesNotHaveTheFirstThatAnswersQueuesThereWithNothing(t *testing.T) {
 	run(t, func(t *testing.T) {
@@ -244,13 +256,7 @@ func TestWhoDoesNotHaveTheFirstThatAnswersQueuesThereWithNothing(t *testing.T) {
 		}
 		virtual.Sleep(time.Minute)
 		wantHeld(t, all, 0, 1)
-		began := time.Now()
-		wantIs(t, first.Release(), nil)
-		h := <-second
-		if took := time.Since(began); took != 0 || h == nil {
-			t.Fatalf("the next is %v after %v", h, took)
-		}
-		wantIs(t, h.Release(), nil)
+		handsOver(t, first, second)
 		wantHeld(t, all)
 	})
 }
@@ -269,13 +275,7 @@ func TestWhereTheFirstPrimaryIsSilentCallsQueueAtTheNext(t *testing.T) {
 		}()
 		virtual.Sleep(time.Minute)
 		wantHeld(t, all, 1, 2)
-		began := time.Now()
-		wantIs(t, first.Release(), nil)
-		h := <-second
-		if took := time.Since(began); took != 0 || h == nil {
-			t.Fatalf("the next is %v after %v", h, took)
-		}
-		wantIs(t, h.Release(), nil)
+		handsOver(t, first, second)
 		wantHeld(t, all)
 	})
 }

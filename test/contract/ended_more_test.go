@@ -15,16 +15,21 @@ import (
 	"github.com/relock-go/relock/internal/virtual"
 )
 
-// findsFree makes an attempt that must wait until letGo has been called, and then gets the lock.
-func findsFree(t *testing.T, l relock.Locker, letGo chan struct{}) {
-	t.Helper()
-	attempt := rig.Beside(func() error {
+// wantsFree makes an attempt, which fails unless it gets the lock.
+func wantsFree(t *testing.T, l relock.Locker) rig.Going {
+	return rig.Beside(func() error {
 		got, err := l.TryLock(t.Context(), 0)
 		if err == nil && !got {
 			err = errors.New("a free lock was refused")
 		}
 		return err
 	})
+}
+
+// findsFree makes an attempt that must wait until letGo has been called, and then gets the lock.
+func findsFree(t *testing.T, l relock.Locker, letGo chan struct{}) {
+	t.Helper()
+	attempt := wantsFree(t, l)
 	attempt.Pending(t, "the attempt")
 	close(letGo)
 	rig.Must(t, <-attempt)

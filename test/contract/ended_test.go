@@ -195,13 +195,7 @@ func TestAnAttemptWaitsUntilAllEndedCallsHaveLeft(t *testing.T) {
 				rig.WantIs(t, <-call, context.Canceled)
 			}
 			rig.End(t, holds)
-			attempt := rig.Beside(func() error {
-				got, err := l.TryLock(t.Context(), 0)
-				if err == nil && !got {
-					err = errors.New("a free lock was refused")
-				}
-				return err
-			})
+			attempt := wantsFree(t, l)
 			attempt.Pending(t, "the attempt")
 			close(most)
 			attempt.Pending(t, "the attempt, with one call left")
