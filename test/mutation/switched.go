@@ -62,9 +62,10 @@ func (c *Code) scripts(rules []Rule, files map[string]string, switched map[int]b
 		if err != nil {
 			return err
 		}
-		before, _, found := strings.Cut(string(loader), "import \"embed\"\n")
+		text := strings.Replace(string(loader), "import \"embed\"\n", "import (\n\"embed\"\n\"io/fs\"\n\"os\"\n)\n", 1)
+		before, _, found := strings.Cut(text, "//go:embed *.lua\nvar FS embed.FS\n")
 		if !found {
-			return fmt.Errorf("%slua.go does not import embed alone", folder)
+			return fmt.Errorf("%slua.go does not embed its scripts as FS", folder)
 		}
 		files[path.Join(folder, "lua.go")] = before + fmt.Sprintf(embedding, SwitchEnv)
 		switched[n] = true
@@ -72,15 +73,8 @@ func (c *Code) scripts(rules []Rule, files map[string]string, switched map[int]b
 	return nil
 }
 
-// embedding stands in lua.go instead of the scripts alone.
-const embedding = `import (
-	"embed"
-	"io/fs"
-	"os"
-)
-
-const Layout = "1"
-
+// embedding stands in lua.go instead of what embeds the scripts alone.
+const embedding = `
 //go:embed *.lua without*
 var embedded embed.FS
 
@@ -130,8 +124,8 @@ func (c *Code) copies(r Rule, n int) (changes []change, err error) {
 }
 
 // copied returns the edits that make a declaration jump to its changed copy if rule n is left out, and that copy. ok is
-// false if the declaration is no function, or one whose copy would do something else: it asks for its own place on the
-// stack, or the rule is in its signature.
+// false if the declaration is no function, or one whose copy would do something else: it recovers, or asks for its own
+// place on the stack, or the rule is in its signature.
 func copied(d declaration, found []edit, n int) (jump []edit, changed string, ok bool) {
 	from, to := d.tokens[0].from, d.tokens[len(d.tokens)-1].to
 	text := d.text[from:to]
@@ -214,14 +208,15 @@ func (s *signature) next() string {
 	return fmt.Sprintf("passed%d", s.named)
 }
 
-// apply makes the edits in a text. Of several insertions at one place, the first comes first; equal edits count once.
+// apply makes the edits in a text. Of several insertions at one place, the first comes first. Equal edits count once:
+// each rule of a function gives the same names to its parameters.
 func apply(text string, edits []edit) string {
 	edits = slices.Clone(edits)
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
 	var out strings.Builder
 	end := 0
 	for i, e := range edits {
-		if e.to > e.from && slices.Contains(edits[:i], e) || strings.HasPrefix(e.instead, "passed") && slices.Contains(edits[:i], e) {
+		if slices.Contains(edits[:i], e) {
 			continue
 		}
 		out.WriteString(text[end:e.from])

@@ -82,7 +82,7 @@ func (s *switched) without(t *testing.T, n int, m mutation.Rule) bool {
 			return false
 		}
 		// Without its rule many a loop has no end.
-		out, err := s.runWithin(t, 15*time.Second+5*took, bin, folder, test, fmt.Sprintf("%s=%d", mutation.SwitchEnv, n))
+		out, err := s.runWithin(t, 30*time.Second+10*took, bin, folder, test, fmt.Sprintf("%s=%d", mutation.SwitchEnv, n))
 		if err == nil || !failedItself(out, test) {
 			return false
 		}
