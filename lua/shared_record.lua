@@ -1,5 +1,5 @@
 -- The records of a lock in Redis, and the functions that read and write them. acquire, release, usual, hold and raise
--- also have short ways of their own.
+-- also take records apart in short ways of their own.
 --
 -- A request is two texts, from the queue to its last unlock. Its client makes them; scripts compare and copy them:
 --   identity  'NONCE CLIENT o:OWNER', or 'NONCE CLIENT WEIGHT/PERMITS o:OWNER' if it asks a semaphore of PERMITS for

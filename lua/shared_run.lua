@@ -6,7 +6,7 @@
 local longest_run = 15
 
 -- Returns the nonces of the client's run, each after a space, or ''. packed is the record of the first waiter in the
--- queue, which may be another client's. The run ends before a waiter whose counts have a rest: counts_parts has none.
+-- queue, which may be another client's. The run ends before a waiter whose counts have a rest (see counts_parts).
 local function run_of(client, packed)
   local run, entries = '', { packed }
   for i = 1, longest_run do

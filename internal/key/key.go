@@ -72,7 +72,7 @@ func Label(prefix, client string) string { return prefix + ":label:" + client }
 // Inbox returns the name of the channel on which a client receives messages.
 func Inbox(prefix, client string) string { return prefix + ":inbox:" + client }
 
-// Sharded returns the ID of a client that listens on sharded channels. Senders know it by the dot: others have none.
+// Sharded returns the ID of a client with sharded channels. Senders know it by the dot: no other ID has one.
 func Sharded(client string) string { return "s." + client }
 
 // ShardInbox returns the name of the sharded channel on which a client receives messages about a lock. It has

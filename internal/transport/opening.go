@@ -61,8 +61,9 @@ func (o *streamSource) connect() {
 	defer o.mu.Unlock()
 	now, pool := time.Now(), o.rdb.PoolStats()
 	switch {
-	case o.sentinel && pool.IdleConns == 0, // switched would end the stream at once
-		o.closed || o.stream.Load() != nil || o.opening.Load() != nil || now.Before(o.noDialBefore):
+	case o.sentinel && pool.IdleConns == 0: // switched would end the stream at once
+		return
+	case o.closed || o.stream.Load() != nil || o.opening.Load() != nil || now.Before(o.noDialBefore):
 		return
 	}
 	ctx, end := context.WithTimeout(context.Background(), openingLimit)

@@ -141,8 +141,7 @@ func (t *Transport) sourceFor(c *Call) *streamSource {
 }
 
 // Knows reports whether the Transport can know which server has a key: the client is a redis.Client or ClusterClient,
-// or embeds one. Any other [redis.UniversalClient] sends a command to a server of its choice, so callers refuse what
-// needs a certain server, such as Replicas.
+// or embeds one. Any other [redis.UniversalClient] sends a command to a server of its choice, so Replicas refuse it.
 func (t *Transport) Knows() bool { return t.single != nil || t.many != nil }
 
 // OneServer reports whether all keys are on one server, so that one script may use the keys of several locks.
