@@ -20,7 +20,7 @@ import (
 )
 
 // pairs is how many pairs are written. A timer of the client's own may fire during some of them.
-const pairs = 5
+const pairs = 10
 
 func main() {
 	if err := walk(os.Args[1], os.Args[2]); err != nil {
@@ -50,6 +50,9 @@ func walk(addr, folder string) error {
 		}
 	}
 	for i := range pairs {
+		if err := pair(ctx, l); err != nil { // to write the pair before took long: a stream that was idle is checked
+			return err
+		}
 		frames.Store(0)
 		if err := coverage.ClearCounters(); err != nil {
 			return err
