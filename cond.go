@@ -107,8 +107,8 @@ func (c *Cond) fail(err error) error {
 	return lockError(c.lock.Name(), fmt.Errorf("condition %s: %w", key.Quote(c.name), err))
 }
 
-// caller makes all checks that need no Redis, and returns the session that the call acts for. If the call does not name
-// an owner, it also returns the hold that it acts for: when that has ended, the session may be another call's.
+// caller makes all checks that need no Redis, and returns the session that the call acts for. If the call names no
+// owner, it also returns the hold. Once that has ended, the client may have passed the session on to another call.
 func (c *Cond) caller(ctx context.Context) (*acquisition, *Hold, error) {
 	if err := cmp.Or(c.bad(), unusable(ctx)); err != nil {
 		return nil, nil, err

@@ -26,14 +26,14 @@ var (
 	// hold the lock now. The hold still needs its Unlock, and a call that needs that Unlock first returns ErrLost too. So
 	// does Resume, for a ticket that holds nothing. ErrLost is also an ErrNotHeld.
 	ErrLost error = lostError{}
-	// ErrNotAcquired means that the lock was taken for the whole wait of a TryAcquire: Redis said so, or another hold
-	// of this client shows it. TryLock, TryDo and Once return false and no error instead. If Redis did not answer, the
-	// error is another one, such as ErrUnavailable.
+	// ErrNotAcquired means that the lock was taken for the whole wait of a TryAcquire: Redis said so and answers still, or
+	// another hold of this client shows it. TryLock, TryDo and Once return false and no error instead. If Redis did not
+	// answer, or does not any more, the error is another one, such as ErrUnavailable: see TryLock.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrUnavailable means that Redis did not answer in time, or cannot serve yet, for example while it loads its data. So
-	// nobody knows whether the lock is taken. If ctx ended first, the error matches ctx's error too. If the lock was known
-	// to be taken, the error is ctx's alone. A lasting refusal (no permission) or a closed redis client gives another
-	// error.
+	// nobody knows whether the lock is taken. If ctx ended first, the error matches ctx's error too. If Redis answers, and
+	// the lock was taken until ctx ended, the error is ctx's alone. A lasting refusal (no permission) or a closed redis
+	// client gives another error.
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
 	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.
@@ -182,7 +182,7 @@ func unanswered(d time.Duration) error {
 	return &requestError{fmt.Errorf("redis has not answered for %v", d.Round(time.Millisecond)), d}
 }
 
-// failed returns the error of a request. If err is the end of ctx, it says for how long Redis has not answered.
+// failed returns the error of a request: how long it failed, since asked, and err unless that is ctx's end.
 func failed(ctx context.Context, err error, now, asked instant) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return unanswered(now.Sub(asked))

@@ -109,8 +109,8 @@ func (h *Hold) Name() string {
 }
 
 // Owner returns the owner's name as Info shows it: the given name, or a generated one. A generated name begins with "~"
-// and is for people: no call can re-enter such a hold. Anonymous holds of a process may have the same generated name,
-// because a grant in Redis can pass from one call to the next. They still exclude each other.
+// and is for people: no call can re-enter such a hold. Anonymous holds of a process may share a generated name,
+// because the client can pass a grant on to its next call without telling Redis. They still exclude each other.
 func (h *Hold) Owner() string {
 	if h.unmade() {
 		return ""
@@ -460,8 +460,7 @@ func (h *Hold) event(err error) Event {
 }
 
 // acquiredHook calls Hooks.Acquired, which must be set. began is when the call began to wait. Lost must not come before
-// Acquired, so a loss is told only after the hook has returned. If the hook panics, the hold is given back, so Released
-// is called.
+// Acquired, so a loss is told only after the hook has returned. If the hook panics, the hold is given back.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
 	k := h.keeper()

@@ -194,15 +194,15 @@ func forceHolder(ctx context.Context, l *Lock, h Holder) (ended bool, err error)
 	return ended, nil
 }
 
-// forceHolders is ForceUnlock, but returns what it has or may have ended, for the command and relockweb. Each Label is
-// still a client's ID: see putLabels.
+// forceHolders is ForceUnlock, but returns what it has ended, or may have by an unanswered try, for the command and
+// relockweb. The holder at which an error stopped it is left out. Each Label is still a client's ID: see putLabels.
 func forceHolders(ctx context.Context, l *Lock) (ended Info, err error) {
 	there, now, err := readInfo(ctx, l, nil)
 	if err != nil {
 		return Info{}, err
 	}
 	if there.Resting > 0 {
-		// A rest has no owner; the scripts identify it by its end.
+		// A rest has no owner and no token: the script takes its end, by the server's clock, in place of a token.
 		there.Holders = []Holder{{Token: now + there.Resting.Milliseconds()}}
 	}
 	ended = Info{Name: there.Name, Kind: there.Kind}
@@ -243,13 +243,13 @@ func forceOne(ctx context.Context, l *Lock, h Holder) (removed bool, err error) 
 // A question builds a command that may be repeated, such as one that only reads.
 type question func(e *wire.Encoder, keys key.Keys) transport.Call
 
-// ask runs a script that only reads.
+// ask is askAgain for a script that only reads: it does not matter whether a try that went unanswered has run.
 func ask(ctx context.Context, l *Lock, q question) ([]any, error) {
 	raw, _, err := askAgain(ctx, l, q)
 	return raw, err
 }
 
-// askAgain runs a script that may be repeated. unanswered says that a try went unanswered, and so may have run.
+// askAgain tries a script that may be repeated, up to three times. unanswered: one try had no answer, and may have run.
 func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered bool, err error) {
 	if err = cmp.Or(l.bad(), unusable(ctx)); err == nil {
 		err = over(ctx, l.c) // before Await, which may wait for what a closing client leaves behind

@@ -165,7 +165,7 @@ type registry struct {
 	tracker *shutdown.Tracker // at the end of the client it waits until no acquisition and no ticket release is left
 }
 
-// enter returns the keeper of a lock, and makes it if nobody uses the lock. The caller must call leave.
+// enter returns the keeper of a lock, made if nobody uses the lock, and listens if Sticky needs that. Call leave later.
 func (r *registry) enter(l *Lock) *keeper {
 	r.mu.Lock()
 	defer r.mu.Unlock()

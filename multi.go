@@ -341,15 +341,15 @@ func (h *MultiHold) Err() (err error) {
 	return err
 }
 
-// Lost returns a channel that is closed when the first of the holds is lost. It stays open if they are released in
-// time. Every call returns the same channel. After a pause of the process it may be closed a moment late: Err is exact.
+// Lost returns a channel that is closed when the first of the holds is lost. It stays open if they are released before
+// that. Every call returns the same channel. After a pause of the process it may be closed a moment late: Err is exact.
 func (h *MultiHold) Lost() <-chan struct{} {
 	if h.unmade() {
 		return closed
 	}
 	h.once.Do(func() {
 		h.lost = make(chan struct{})
-		for _, hold := range h.holds {
+		for _, hold := range h.holds { // first, because after the Release a context may have the cause of another hold
 			select {
 			case <-hold.Lost():
 				close(h.lost)

@@ -29,7 +29,7 @@ type waiting struct {
 	goneGrants     int         // grants that ended before the call could use them
 	said           room.Answer // Redis' answer to the latest request
 	hold           *Hold       // made by sendOnce when Redis answered "held"; nil: confirmed makes it
-	wasTaken       bool        // Redis said so, or granted the lock to this call, or a hold of this client showed it
+	wasTaken       bool        // Redis said so, or granted the lock too late, or a hold here showed it; false in an outage
 	handleOccupied bool        // ctx ended while a lost hold occupied the handle
 	ticket         string      // of the detached hold that the call resumes; "": the call acquires the lock
 	stopListening  func()      // undoes listen; nil: not listening
@@ -84,7 +84,7 @@ func (w *waiting) acquire() (*Hold, error) {
 		defer k.end(&at)
 		return w.firstHold(acquired(s.Acquisition), &at)
 	case room.Behind:
-		taken, _ := k.room.Hears(want, nil, w.began, at.Now) // asked now: the hold that shows it may end meanwhile
+		taken, _ := k.room.Hears(want, nil, w.deaf(), at.Now) // asked now: the hold that shows it may end meanwhile
 		w.wasTaken = w.wasTaken || taken
 		given := make(chan struct{})
 		p.Who = given
@@ -169,7 +169,7 @@ func (w *waiting) ask(a *acquisition, place int64) error {
 	for retried := false; !listener.Up(); retried = true {
 		err := w.request(a, room.PlaceNone, asked)
 		if retried && err != nil && w.ctx.Err() != nil {
-			return w.orContextEnded(&requestError{err: listener.Subscribing(listener.Down())})
+			return w.withContextEnd(&requestError{err: listener.Subscribing(listener.Down())})
 		}
 		if err != nil || w.said.Code != room.Taken {
 			return err
@@ -222,7 +222,7 @@ func (w *waiting) awaitMessages(limit time.Duration) error {
 	case err == nil:
 		return nil
 	case w.ctx.Err() != nil:
-		return w.orContextEnded(&requestError{err: listener.Subscribing(listener.Down())})
+		return w.withContextEnd(&requestError{err: listener.Subscribing(listener.Down())})
 	case c.tracker.Draining():
 		return ErrClosed
 	case ctx.Err() != nil:
@@ -275,7 +275,8 @@ func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) erro
 	case again && w.ctx.Err() == nil && !transport.Hopeless(err):
 		return ErrClosed // tries that may go on stop only when the client ends
 	}
-	return w.orContextEnded(trouble)
+	w.wasTaken = w.wasTaken && w.keeper.c.clock.Now().Sub(asked) <= room.Calm // a request just sent may yet be answered
+	return w.withContextEnd(trouble)
 }
 
 // askingAgain logs that Redis does not answer, if a line is due: one line stands for all calls of the client.
@@ -293,7 +294,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	at := k.begin()
 	if !a.Asks() {
 		k.end(&at)
-		w.said = room.Answer{Code: room.Queued} // so askAndWait takes that outcome
+		w.said = room.Answer{Code: room.Queued} // it is not queued, but then askAndWait takes that outcome
 		return nil
 	}
 	if err := c.registry.register(a); err != nil { // after Asks: nothing would unregister an acquisition that is over
@@ -302,7 +303,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	}
 	at.Server = k.serverNow()
 	echo := wire.Quiet
-	if place >= room.PlaceNew {
+	if place >= room.PlaceNew { // it may queue, so this client must be able to hear
 		echo = c.listeners.Echo(k.listener, time.Since(k.listener.Heard()) > trust.Pulse(a.Terms.TTL))
 	}
 	q := a.Entry.NextRequest(&at)
@@ -337,7 +338,7 @@ func (w *waiting) sendOnce(a *acquisition, place int64) error {
 	at = k.begin()
 	defer k.end(&at)
 	switch short := q.Answered(&w.said, acks, &at); {
-	case short:
+	case short: // of replicas
 		return tooFew(need, acks)
 	case w.said.Code == room.Held && !q.Session.ToConfirm():
 		// In the same step, to take the mutex only once. If that fails, w.hold stays nil, and confirmed returns an error.
@@ -422,7 +423,7 @@ func (w *waiting) inTime(h *Hold) error {
 	}
 	w.wasTaken = true // for the caller, a grant that came too late counts as taken
 	h.giveBack()
-	return w.orContextEnded(nil)
+	return w.withContextEnd(nil)
 }
 
 // standInLine waits behind the call of this client that asks Redis. given is closed once the room has set p.Given.
@@ -549,21 +550,30 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 // contextEnded returns the error of a call whose context ended while it stood in line (a is nil) or waited in Redis'
 // queue. The error says what was wrong with Redis, if anything was.
 func (w *waiting) contextEnded(a *room.Acquisition) error {
-	k := w.keeper
+	k, deaf := w.keeper, w.deaf()
 	k.mu.Lock()
 	now := k.c.clock.Now()
-	taken, trouble := k.room.Hears(w.want(), a, w.began, now)
+	taken, trouble := k.room.Hears(w.want(), a, deaf, now)
 	k.mu.Unlock()
-	w.wasTaken = w.wasTaken || taken
+	w.wasTaken = taken || w.wasTaken && !trouble.Is()
 	err := trouble.Err
 	if err == nil && (trouble.Is() || !w.wasTaken) {
 		err = unanswered(cmp.Or(trouble.Silent, now.Sub(w.began)))
 	}
-	return w.orContextEnded(err)
+	return w.withContextEnd(err)
 }
 
-// orContextEnded returns err or, if the context has ended, the context's error together with err.
-func (w *waiting) orContextEnded(err error) error {
+// deaf returns why messages have stopped to come, or nil. If none ever came, the calls ask instead, and know.
+func (w *waiting) deaf() error {
+	l := w.keeper.listener
+	if err := l.Down(); err != nil && !l.Heard().IsZero() {
+		return &requestError{err: l.Subscribing(err)}
+	}
+	return nil
+}
+
+// withContextEnd returns err, which may be nil. If the context has ended, it puts the context's error in front.
+func (w *waiting) withContextEnd(err error) error {
 	switch {
 	case err == nil:
 		return ending.Of(w.ctx)

@@ -48,11 +48,12 @@ func (l *Lock) Lock(ctx context.Context) error {
 }
 
 // TryLock is Lock for at most the given time. If it returns true, the caller holds the lock and must call Unlock. It
-// returns (false, nil) if the lock was taken the whole time: Redis said so at least once or, with a wait above zero,
-// another hold of this client shows it. A grant that came too late to be used counts as taken. After an error the
-// caller holds nothing, and must not call Unlock: the client releases what Redis may have granted. If Redis gave no
-// answer within the wait, the error is ErrUnavailable. The error is ErrLost if a lost hold of the handle, or of the
-// call's named owner, must be unlocked first. Other errors are those of Lock.
+// returns (false, nil) if the lock was taken the whole time: Redis said so or, with a wait above zero, another hold of
+// this client shows it. A grant that came too late to be used counts as taken. After an error the caller holds nothing,
+// and must not call Unlock: the client releases what Redis may have granted. The error is ErrLost if a lost hold of the
+// handle, or of the call's named owner, must be unlocked first. It is ErrUnavailable if Redis gave no answer, or none
+// any more when the wait ends. A call that waits notices that at once if a connection is closed, and else when it asks
+// again: after a third of the TTL, or 10 s. Other errors are those of Lock.
 //
 // With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, or 100 ms if that is longer,
 // but never more than 2 s. With Replicas it may take their timeout plus a twelfth of the TTL, if that is longer.
@@ -64,7 +65,7 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 // Acquire is Lock, but returns the hold: it waits until the caller holds the lock or ctx ends, and returns the errors
 // of Lock. The caller must end the hold with Release, even after a loss.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) {
-	return l.acquire(ctx, manner{})
+	return l.acquire(ctx, manner{}) // the hold is on the handle too, but an Unlock ends it only if there is no other
 }
 
 // TryAcquire is TryLock, but returns the hold. The caller must end it with Release, even after a loss. If the lock was
@@ -209,8 +210,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 
 // ForceUnlockHolder ends the grant of one holder, as Info showed it, with all its holds in every process. Nothing else
 // changes: other readers and other holders of permits keep their holds, and the queue keeps its order. The next waiter
-// gets the lock unless another holder excludes that waiter. The holder is told at once, or notices its loss at the next
-// renewal.
+// gets the lock unless another holder excludes that waiter. The holder is told at once, or by its next renewal.
 //
 // h.Token and h.Owner name the grant; one may be zero and then matches any. Redis compares the token and ends the grant
 // in one step, so a later grant is safe. But since Info read it, a process may have passed the grant on to another of
@@ -259,7 +259,7 @@ type manner struct {
 	falseIfTaken bool // the caller gets false instead of ErrNotAcquired: the error need not say who holds the lock
 	inQuorum     bool // for a QuorumLock, whose errors do not say who holds the lock
 	pending      bool // one of several, for a Multi or QuorumLock, which calls Hold.markReturned when it returns them
-	unlock       bool // the hold is ended by the handle's Unlock, because the call returns no *Hold
+	unlock       bool // the call returns no *Hold, so the handle's Unlock ends it; any other hold is on the handle too
 }
 
 // try is acquire for at most wait; zero or less is one attempt. When wait ends, the context's cause is a waitError.

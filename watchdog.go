@@ -134,7 +134,7 @@ func (r *round) add(a *acquisition) (losses []func()) {
 		}
 	default:
 		if renewal, due := a.Session.Due(&at); due {
-			renewal.Plain = renewal.Plain && k.c.transport.OneServer() && !k.c.oneKeyEach.Load()
+			renewal.Together = renewal.Together && k.c.transport.OneServer() && !k.c.oneKeyEach.Load()
 			r.renewals[renewal] = append(r.renewals[renewal], a.Session)
 		}
 	}
@@ -145,19 +145,19 @@ func (r *round) add(a *acquisition) (losses []func()) {
 func (r *round) send() {
 	w := r.w
 	for renewal, all := range r.renewals {
-		if renewal.Plain && len(all) < minTogether {
+		if renewal.Together && len(all) < minTogether { // too few for one command: they join those with a command each
 			delete(r.renewals, renewal)
-			renewal.Plain = false
+			renewal.Together = false
 			r.renewals[renewal] = append(r.renewals[renewal], all...)
 		}
 	}
 	for renewal, all := range r.renewals {
 		most := maxPipeline
-		if renewal.Plain {
+		if renewal.Together {
 			most = maxTogether
 		}
 		for batch := range slices.Chunk(all, most) {
-			w.c.tracker.Go(func(ctx context.Context) { runAll(w.renew(ctx, renewal, batch)) })
+			w.c.tracker.Go(func(ctx context.Context) { runAll(w.renew(ctx, renewal, batch)) }) // the hooks come last
 		}
 	}
 	for k, waiters := range r.polls {
@@ -165,13 +165,12 @@ func (r *round) send() {
 	}
 }
 
-// renew renews those of the sessions that are still held. The caller must call hooks last in its round, because a hook
-// may block.
+// renew renews those of the sessions that are still held. The caller must call hooks last in its round: they may block.
 func (w *watchdog) renew(ctx context.Context, renewal room.Renewal, all []*room.Session) (hooks []func()) {
 	switch batch := w.statements(renewal, all); {
 	case len(batch) == 0:
 		return nil
-	case renewal.Plain:
+	case renewal.Together:
 		return w.renewTogether(ctx, renewal, batch)
 	default:
 		return w.renewEach(ctx, renewal, batch)
@@ -231,7 +230,7 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, batc
 	for i, of := range left {
 		again[i] = batch[of].Session
 	}
-	renewal.Plain = false
+	renewal.Together = false
 	return append(hooks, w.renew(ctx, renewal, again)...)
 }
 

@@ -28,7 +28,7 @@ local function hidden(client)
 end
 
 -- Sends a client its echo, which says whether this server sees its subscription. noted_until is set if the client has
--- received "echo unseen" before. That proves that the server hides subscribers, so unseen is set until then.
+-- received "echo unseen" before: so this server hides subscribers. The field unseen says until when to assume that.
 local function echo_to(client, noted_until)
   local unseen = hidden(client)
   if unseen and noted_until then
@@ -109,8 +109,7 @@ local function waiter_text(w) -- its record w:NONCE, which read_waiter reads
   return write_waiter(w.deadline, w.told, w.place, w.counts, w.identity)
 end
 
--- The grants that this script has made, by nonce and in order. Their messages are sent at its end, when it is known
--- who still waits behind them.
+-- This script's grants, by nonce and in order. It sends their messages at its end, knowing who still waits behind them.
 local granted = {}
 
 -- How many holders get a message at most. The others hear with their next renewal.

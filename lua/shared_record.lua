@@ -1,5 +1,5 @@
--- The records of a lock in Redis, and the functions that read and write them. acquire, release, usual, hold and raise
--- also take records apart in short ways of their own.
+-- The records of a lock in Redis. write_ functions only make the text of one, and read_ functions take it apart.
+-- stored_ functions get the field first. acquire, release, usual, hold and raise also take records apart in short ways.
 --
 -- A request is two texts, from the queue to its last unlock. Its client makes them; scripts compare and copy them:
 --   identity  'NONCE CLIENT o:OWNER', or 'NONCE CLIENT WEIGHT/PERMITS o:OWNER' if it asks a semaphore of PERMITS for
@@ -59,7 +59,7 @@ local function counts_parts(counts)
   return string.match(counts, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
 end
 
--- Returns deadline, told, place, counts and identity of a w: field. Nothing for ''.
+-- Returns deadline, told, place, counts (all five as one text) and identity of a w: field, as texts; nil for ''.
 local function waiter_parts(packed)
   return string.match(packed, '^(%d+) (%d+) (%d+) (%d+ %d+ %d+ %S+ %d+) (.*)$')
 end

@@ -209,7 +209,7 @@ local function add_to_queue(deadline, ...)
   return added
 end
 
--- Stores that several sessions hold, and which owner excludes all others (nil: none).
+-- Stores the field several: several sessions hold now. owner excludes the sessions of all other owners (nil: nobody).
 local function exclude(owner)
   state.exclusive, state.several = owner, write_several(state.since, owner, state.used)
   redis.call('HSET', KEYS[1], 'several', state.several)
@@ -265,7 +265,8 @@ local function count(owner, low, sessions, writing)
   end
 end
 
--- Stores what settle must do for branches. If this script does not settle, the next one that does goes on from there.
+-- Stores what settle must do for branches. nests is '2' (ousts): it must tell sessions that the hold they entered has
+-- ended. branches: it may let in branches of the owners in stirred. The next script that settles goes on from there.
 local function note_branches()
   local nests = state.nests and (state.ousts and '2' or '1')
   if nests and nests ~= state.nests then
@@ -439,7 +440,7 @@ local function unsettled()
   return state.queued > 0 or state.conds and state.conds.owed ~= '' or branches_changed()
 end
 
--- Forgets the last signal of a session that ends: its copies are refused anyway, and conds would stay for ever.
+-- Forgets the last signal of a session that ends: copies of that signal are refused from now on. So conds can go, too.
 local function forget_signaller(nonce)
   if state.conds and state.conds.signaller == nonce then
     state.conds.signaller, state.conds.number = '-', 0

@@ -50,10 +50,10 @@ local function life(lease, keep)
   return lease + keep + math.max(math.floor(state.token / 1000) - now, 0)
 end
 
--- Sets the expiry of the hash. This is the first write of a script, for two reasons. Redis allows PEXPIRE when it is
--- out of memory, and then allows the script's other writes. And a user who may not set an expiry fails here, before a
--- key without one exists. GT: the expiry only collects garbage after the last deadline, so it never moves earlier.
--- Returns whether there is no hash: then its expiry is set right after the first write, as a later one may be refused.
+-- Notes keep, and sets the expiry of the hash. GT: it only collects garbage, so it never moves earlier. This is a
+-- script's first write. Redis allows PEXPIRE when it is out of memory, and then the other writes, too. And a user that
+-- may not set an expiry fails here, before a key without one exists. Returns true if there is no hash: 0 alone can mean
+-- a later expiry. Then the caller sets the expiry right after its first write, as a later write may be refused.
 local function touch(ttl, keep)
   state.keep = keep
   return redis.call('PEXPIRE', KEYS[1], life(ttl, keep), 'GT') == 0 and not (state.kind or state.crowd)

@@ -39,8 +39,8 @@ type Wish struct {
 	Lease    time.Duration
 	Replicas int
 	Timeout  time.Duration
-	// Kept: the lease may stay as it is, because it is renewed in time anyway.
-	Kept bool
+	// LeaseMayStay: the call needs no new lease, because the present one is renewed in time anyway.
+	LeaseMayStay bool
 
 	op int64 // of the first statement that includes the wish; 0: none
 }
@@ -115,8 +115,8 @@ func (l *Ledger) Needs() Counts {
 // Expects reports whether any call is about to make a hold.
 func (l *Ledger) Expects() bool { return l.Reserved.And(l.coming) != Counts{} }
 
-// Kept returns the counts of the existing holds that Redis must know: Needs without those about to be made.
-func (l *Ledger) Kept() Counts {
+// Existing returns the counts of the existing holds that Redis must know: Needs without those about to be made.
+func (l *Ledger) Existing() Counts {
 	n := l.outer
 	n.Writes = max(n.Writes, min(l.local.Writes, 1))
 	n.Reads = max(n.Reads, min(l.local.Reads, 1))
@@ -160,16 +160,16 @@ func (l *Ledger) Next(w *Wish) Step {
 type Statement struct {
 	Op int64 // Redis ignores a statement whose op is not larger than the last one it has seen
 	Counts
-	Lease time.Duration // the longest lease that a wish asks for; 0: the lease does not change
-	Least time.Duration // the shortest lease that a wish asks for; 0: none asks for one
-	Kept  bool          // the lease may stay as it is, because it is renewed in time anyway
+	Lease        time.Duration // the longest lease that a wish asks for; 0: the lease does not change
+	Least        time.Duration // the shortest lease that a wish asks for; 0: none asks for one
+	LeaseMayStay bool          // no wish needs a new lease, because the present one is renewed in time anyway
 	// Opens: the last write hold has ended and read holds go on, so other readers may now hold too.
 	Opens bool
 }
 
 // State returns a statement of everything that Redis must know. op must be larger than that of any earlier one.
 func (l *Ledger) State(op int64) Statement {
-	st := Statement{Op: op, Counts: l.Needs(), Kept: true}
+	st := Statement{Op: op, Counts: l.Needs(), LeaseMayStay: true}
 	for _, w := range l.wishes {
 		if w.op == 0 {
 			w.op = op
@@ -178,7 +178,7 @@ func (l *Ledger) State(op int64) Statement {
 		if w.Lease > 0 && (st.Least == 0 || w.Lease < st.Least) {
 			st.Least = w.Lease
 		}
-		st.Kept = st.Kept && (w.Kept || w.Lease == 0)
+		st.LeaseMayStay = st.LeaseMayStay && (w.LeaseMayStay || w.Lease == 0)
 	}
 	st.Opens = st.Writes == 0 && l.Told.Writes > 0
 	l.Meant, l.stated = st.Counts, op

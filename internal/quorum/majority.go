@@ -191,8 +191,7 @@ func (h *Majority) queue(ctx context.Context, at int) error {
 }
 
 // seek asks one primary in the background. lost says that its hold has just been lost. Then seek first asks the other
-// primaries whether they still have theirs. An operator may have forced these too, and the messages that say so may be
-// lost.
+// primaries whether they still have theirs: an operator may have forced these too, and the messages may be lost.
 func (h *Majority) seek(primary int, wait time.Duration, lost bool) {
 	h.mu.Lock()
 	m := &h.members[primary]

@@ -49,7 +49,7 @@ func (a *Acquisition) Waits() bool { return a.Entry != nil && !a.Over }
 // Asks reports whether it waits and Redis has not queued it yet.
 func (a *Acquisition) Asks() bool { return a.Entry != nil && !a.Over && !a.Entry.queued }
 
-// Held reports whether it holds.
+// Held reports whether it holds, or keeps its grant (Sticky). It does not ask the clock: Session.Check does that.
 func (a *Acquisition) Held() bool { return a.Session != nil && a.Entry == nil && !a.Over }
 
 // Why returns why it is over, or nil if it was unlocked or is not over.
@@ -73,8 +73,7 @@ func (a *Acquisition) LongestLease() time.Duration {
 // left of the lease, as the answer says. If that is more than any lease that was asked for, the server's clock has been
 // set back. The excess does not count, because it vanishes when that clock is set right.
 func (a *Acquisition) trustedUntil(sent clock.Instant, remaining time.Duration) clock.Instant {
-	remaining = min(remaining, a.LongestLease())
-	return trust.Until(sent, remaining)
+	return trust.Until(sent, min(remaining, a.LongestLease()))
 }
 
 // counted reports whether the counts of its holds in Redis can change. They can for a named owner, and on a read/write
@@ -189,7 +188,7 @@ func (a *Acquisition) end(at *Step) {
 	} else {
 		a.why = nil
 		r.sessions.remove(a.Session)
-		r.noteTaken(a, at.Now) // the lock was taken until now
+		r.noteTaken(a) // the lock was taken until now
 	}
 	r.handClaim(a, place, at)
 }
@@ -197,7 +196,7 @@ func (a *Acquisition) end(at *Step) {
 // Away reports whether a session waits on a condition, or for the lock after that.
 func (a *Acquisition) Away() bool { return a.Session != nil && a.Entry != nil && !a.Over }
 
-// flow returns the flow of the calls that it asks for: the anonymous ones, or those of its owner in its mode.
+// flow returns the flow for which it asks if it has the claim: the anonymous calls, or those of its owner in its mode.
 func (a *Acquisition) flow() Flow {
 	if !a.Named() {
 		return Flow{}
@@ -205,7 +204,7 @@ func (a *Acquisition) flow() Flow {
 	return Flow{a.Name, a.Read}
 }
 
-// line returns the line of the calls for which it asks, or nil if it has no claim.
+// line returns the line behind an acquisition that has the claim, to note there what Redis says; nil if there is none.
 func (a *Acquisition) line() *line {
 	if !a.hasClaim {
 		return nil

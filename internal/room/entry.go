@@ -26,15 +26,15 @@ type Entry struct {
 	Wasted int          // how many grants had ended before this client heard of them
 	Given  *Acquisition // set if another session serves its call: the acquisition of that; this entry is over then
 
-	queued     bool          // Redis has answered that it waits
-	busy       bool          // a heartbeat is in flight
-	again      bool          // it must ask again after the request in flight
-	fails      int32         // retries since the last answer "queued"
-	sent       []stamp       // sending times of the last request that was answered "queued", and of those after it
-	one        [1]stamp      // memory for the first element of sent
-	heartbeat  clock.Instant // when the next heartbeat is due
-	holderEnds clock.Instant // when the holder's lease ends: a heartbeat is due then too
-	silence    silence       // whether Redis owes it an answer
+	queued      bool          // Redis has answered that it waits
+	busy        bool          // a heartbeat is in flight
+	again       bool          // it must ask again after the request in flight
+	fails       int32         // retries since the last answer "queued"
+	sent        []stamp       // sending times of the last request that was answered "queued", and of those after it
+	one         [1]stamp      // memory for the first element of sent
+	heartbeat   clock.Instant // when the next heartbeat is due
+	checkHolder clock.Instant // when a heartbeat is due because the holder's lease may have ended: see noteWaiting
+	silence     silence       // whether Redis owes it an answer
 }
 
 // A stamp says when a request was sent.
@@ -98,15 +98,15 @@ func (e *Entry) sentAt(op int64) (clock.Instant, bool) {
 }
 
 // noteWaiting records what the answer to the request op says: that the entry waits, in the queue or on a condition. It
-// sets when to ask Redis next. An answer to an old request changes nothing. The entry must wait.
+// sets when to ask Redis next. An answer to an old request changes nothing. Call it only while the entry waits.
 func (e *Entry) noteWaiting(op int64, said *Answer, at *Step) {
 	sent, ok := e.sentAt(op)
 	if !ok {
 		return
 	}
 	e.queued, e.Place, e.fails = true, said.Place, 0
-	e.Room.needRare() // so that noteTaken finds the line: calls may stand in it later
-	e.Room.noteTaken(e.Acquisition, at.Now)
+	e.Room.needRare() // it has the line, where noteTaken notes for calls that come later, too
+	e.Room.noteTaken(e.Acquisition)
 	for e.sent[0].op < op { // a grant that names one of these is not believed any more, and an answer to one is old
 		e.sent = e.sent[1:]
 	}
@@ -117,11 +117,11 @@ func (e *Entry) noteWaiting(op int64, said *Answer, at *Step) {
 	}
 	switch wait := max(said.Wait, minPoll); {
 	case said.Code == Awaits: // it waits for a signal, not for the holder's lease
-		e.holderEnds = at.Now.Add(e.Terms.TTL)
+		e.checkHolder = at.Now.Add(e.Terms.TTL)
 	case said.First:
-		e.holderEnds = at.Now.Add(wait)
+		e.checkHolder = at.Now.Add(wait)
 	default: // the head asks first; the others ask in case the head is gone
-		e.holderEnds = at.Now.Add(wait + followDelay)
+		e.checkHolder = at.Now.Add(wait + followDelay)
 	}
 	e.schedule(at)
 }
@@ -132,8 +132,8 @@ func (e *Entry) schedule(at *Step) {
 		return // the answer to the heartbeat in flight sets the timer
 	}
 	due := e.heartbeat
-	if e.holderEnds.Until(due) > 0 {
-		due = e.holderEnds
+	if e.checkHolder.Until(due) > 0 {
+		due = e.checkHolder
 	}
 	at.timer(e.Acquisition, due, 0)
 }
@@ -211,7 +211,7 @@ func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Durati
 	}
 	e.Session, e.Acquisition.Entry = s, nil
 	e.Room.sessions.add(s)
-	e.Room.noteTaken(e.Acquisition, at.Now)
+	e.Room.noteTaken(e.Acquisition)
 	e.noteSilence(nil)
 	switch {
 	case e.hasClaim && e.Named():
@@ -391,7 +391,7 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 		e.noteWaiting(q.Op, said, at)
 	case said.Code == Taken:
 		a.Room.needRare()
-		a.Room.noteTaken(a, at.Now)
+		a.Room.noteTaken(a)
 	}
 	if said.Ghost != "" {
 		at.do(Effect{Do: Disown, Nonce: said.Ghost, Of: a, At: q.Sent})
@@ -458,7 +458,7 @@ type Answer struct {
 	More      bool          // the queue was too long for one call of the script
 }
 
-// A Refusal is the error of an entry that was ended by an answer.
+// A Refusal is the error of an entry that was ended by an answer: OfKind, Upgrade or Ended. Callers look at the answer.
 type Refusal struct{ Answer } //nolint:errname // an answer, which ends a call as an error does
 
 func (r *Refusal) Error() string { return "the request is refused" }
@@ -485,16 +485,15 @@ func (s *silence) ended(f *Failure) {
 	}
 }
 
-// trouble returns what is wrong with Redis now.
-func (s *silence) trouble(now clock.Instant) Trouble {
+// trouble returns what is wrong with Redis now. deaf is why no messages come, or nil.
+func (s *silence) trouble(deaf error, now clock.Instant) Trouble {
 	switch {
-	case s.since.IsZero():
-	case s.last != nil:
+	case !s.since.IsZero() && s.last != nil:
 		return Trouble{Err: s.last}
-	case now.Sub(s.since) > calm:
+	case !s.since.IsZero() && now.Sub(s.since) > Calm:
 		return Trouble{Silent: now.Sub(s.since)}
 	}
-	return Trouble{}
+	return Trouble{Err: deaf}
 }
 
 // A Trouble says what is wrong with Redis. The zero value means that nothing is wrong.
@@ -506,6 +505,6 @@ type Trouble struct {
 // Is reports whether anything is wrong.
 func (t Trouble) Is() bool { return t != Trouble{} }
 
-// calm is how long a request may be in flight before a wait that ends calls it unanswered. Redis answered the request
+// Calm is how long a request may be in flight before a wait that ends calls it unanswered. Redis answered the request
 // before it, so it will probably answer this one too.
-const calm = 100 * time.Millisecond
+const Calm = 100 * time.Millisecond

@@ -42,7 +42,7 @@ const (
 	// Silent: nothing to send. The hold had ended before, the lock was passed on, the grant is kept, or Redis never knew
 	// of the hold.
 	Silent Ending = iota
-	Fewer         // tell Redis the new number of holds
+	Fewer         // tell Redis the new number of holds, or release the session if none is left
 	Last          // release the session
 )
 
@@ -236,8 +236,7 @@ func (h *Hold) start() {
 	}
 }
 
-// endedBy returns why a hold's own time is over. MaxHold is the reason only if the hold has had all the renewals that
-// MaxHold allows.
+// endedBy returns why a hold's own time is over. MaxHold is the reason only if the hold has had all its renewals.
 func (h *Hold) endedBy() error {
 	s, t := h.Session, h.Terms
 	switch {
@@ -505,7 +504,7 @@ const (
 
 // Wish returns the wish for a lease of these terms.
 func (t *Terms) Wish() *ledger.Wish {
-	return &ledger.Wish{Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, Kept: !t.Fixed && t.MaxHold == 0}
+	return &ledger.Wish{Lease: t.TTL, Replicas: t.Replicas.N, Timeout: t.Replicas.Timeout, LeaseMayStay: !t.Fixed && t.MaxHold == 0}
 }
 
 // or returns the stricter of both, for number and time separately.

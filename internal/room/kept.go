@@ -26,7 +26,8 @@ type kept struct {
 func (k *kept) live() bool { return k != nil && k.unused && !k.of.Over }
 
 // keep keeps the grant after its hold has ended, for Sticky or less: a third of the lease must be left when it is given
-// back. It returns false, and keeps nothing, if others want the grant, it has no token left, or its renewals fail.
+// back. It returns false, and keeps nothing, if others want the grant, it has a run, no token is left, its renewals
+// fail, it lacks replicas, or the client shuts down.
 func (k *kept) keep(s *Session, at *Step) bool {
 	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.trustEnds(s.Terms.TTL, clock.Instant{}).Add(-s.Terms.TTL/3))
 	if k.of != s || s.left == 0 || s.run != nil || s.unproven || s.fails > 0 || at.Closing || s.isWanted() || at.Now.Reached(until) {
@@ -34,8 +35,8 @@ func (k *kept) keep(s *Session, at *Step) bool {
 	}
 	s.reserveNext()
 	k.unused, k.until = true, until
-	// A timer that fires too early is set again by fired, so it is left alone: calls that take the lock in quick
-	// succession set no timer.
+	// A timer that fires too early is left alone, and so is that of a late renewal: Session.Due sets both again. So calls
+	// that take the lock in quick succession set no timer.
 	if !k.late && (k.timer.IsZero() || until.Until(k.timer) > 0) {
 		k.schedule(s, at)
 	}
@@ -89,7 +90,7 @@ func (k *kept) schedule(s *Session, at *Step) bool {
 	return true
 }
 
-// fired takes the timer of s. It returns true if that was set for the kept grant, and false if a renewal may be due.
+// fired handles the timer of s. It returns true if the timer was for the kept grant, and false if a renewal may be due.
 func (k *kept) fired(s *Session, at *Step) bool {
 	if k == nil || k.of != s {
 		return false
@@ -98,10 +99,10 @@ func (k *kept) fired(s *Session, at *Step) bool {
 	switch {
 	case k.unused && at.Now.Reached(k.until):
 		k.giveBack(at)
-	case k.late:
+	case k.late: // a call took the grant when its renewal was due: that is made now, even if the grant is kept again
 		k.late = false
 		return false
-	case k.unused, renew && at.Now.Until(due) > grain: // the timer was set while the grant was kept
+	case k.unused, renew && at.Now.Until(due) > grain: // it is still kept, or in use again before a renewal is due
 		s.schedule(at)
 	default:
 		return false

@@ -2,8 +2,6 @@ package room
 
 import (
 	"container/list"
-
-	"github.com/relock-go/relock/internal/clock"
 )
 
 // Calls of one client wait in a line behind one of them that asks Redis for all: the anonymous calls on a plain lock,
@@ -21,8 +19,8 @@ type Flow struct {
 type line struct {
 	list.List // of *Follower, in order of arrival
 
-	takenAt clock.Instant // when Redis, or a hold here, last showed that the lock is taken; zero: not yet
-	silence silence       // whether Redis owes the call in front an answer
+	taken   bool    // Redis, or a hold here, has shown to the calls in this line that the lock is taken
+	silence silence // whether Redis owes the call in front an answer
 }
 
 func (l *line) push(p *Follower) { p.spot = l.PushBack(p) }

@@ -102,9 +102,9 @@ func (r *Room) Judge(at *Step) {
 	}
 }
 
-// Bars returns why the call w may not put a hold on the handle l, or NoBar. Either a lost hold of the call's named
-// owner, on any handle, still needs its Unlock. Or l has holds that Unlock could take for the call's. With OwesUnlock,
-// Bars also returns the lost hold. Call Judge first.
+// Bars returns what keeps a hold of the call w from the handle l, or NoBar. It may be a lost hold of the call's named
+// owner, on any handle, that still needs its Unlock: then Bars returns that hold too. Or l has lost holds, or holds of
+// another owner, that an Unlock could take for the call's. Call Judge first.
 func (r *Room) Bars(l *Handle, w Want) (Bar, *Hold) {
 	if w.Owner != "" && r.rare != nil && r.owingUnlock.first != nil {
 		// A branch relies on what its ancestors hold, so lost holds of ancestors count too. Otherwise a nested call would get
@@ -135,7 +135,7 @@ func (r *Room) Empty() bool {
 	return r.sessions.len() == 0 && !r.claimed && (r.rare == nil || r.line.Len() == 0 && len(r.flows) == 0 && r.owingUnlock.len() == 0)
 }
 
-// GiveBackKept releases the kept grant (Terms.Sticky), if there is one.
+// GiveBackKept releases the kept grant (Terms.Sticky), if there is one: others want it, or the client shuts down.
 func (r *Room) GiveBackKept(at *Step) { r.kept.giveBack(at) }
 
 // Want decides how the call w goes on, and notes that: w takes the claim, joins the line or takes the kept grant.
@@ -300,21 +300,21 @@ func (r *Room) passToRun(s *Session, at *Step) bool {
 
 // noteTaken records for the line behind a that the lock is taken: Redis has said so to a, or a holds it. The calls in
 // line have not asked Redis. If their wait ends, they know only from this that the lock was taken.
-func (r *Room) noteTaken(a *Acquisition, now clock.Instant) {
+func (r *Room) noteTaken(a *Acquisition) {
 	if line := a.line(); line != nil {
-		line.takenAt = now
+		line.taken = true
 	}
 }
 
-// Hears returns what the call w, which has waited since began, knows: whether the lock is taken, and what is wrong with
-// Redis. a is the acquisition by which the call asks, or nil if it stands in line. If a has no claim, the call asks
-// for itself alone: then taken is false, because only Redis' own answers to the call say that. Otherwise the lock is
-// taken if the acquisition with the flow's claim holds it, or if Redis said so to the call in front. While Redis is in
-// trouble, only an answer since began counts.
-func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bool, t Trouble) {
+// Hears returns what the waiting call w knows: whether the lock is taken, and what is wrong with Redis. a is the
+// acquisition by which the call asks, or nil if it stands in line. If a has no claim, the call asks for itself alone:
+// then taken is false, because only Redis' own answers to the call say that. Otherwise the lock is taken if the
+// acquisition with the flow's claim holds it, or if Redis said so to the call in front and is in no trouble. deaf is why
+// no messages come, or nil: if Redis stops while nobody asks it, only that shows it.
+func (r *Room) Hears(w Want, a *Acquisition, deaf error, now clock.Instant) (taken bool, t Trouble) {
 	if a != nil && !a.hasClaim {
 		if a.Entry != nil {
-			t = a.Entry.silence.trouble(now)
+			t = a.Entry.silence.trouble(deaf, now)
 		}
 		return false, t
 	}
@@ -328,8 +328,8 @@ func (r *Room) Hears(w Want, a *Acquisition, began, now clock.Instant) (taken bo
 	if line == nil {
 		return false, Trouble{}
 	}
-	t = line.silence.trouble(now)
-	return !line.takenAt.IsZero() && (!t.Is() || began.Until(line.takenAt) >= 0), t
+	t = line.silence.trouble(deaf, now)
+	return line.taken && !t.Is(), t
 }
 
 // A Step is one event in a room: when it happens, and what must be done afterwards.

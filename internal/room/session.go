@@ -71,7 +71,7 @@ func (s *Session) ToConfirm() bool {
 func (s *Session) Confirmation() *ledger.Wish {
 	x := s.Terms.Wish()
 	s.eachGroup(func(g group) { x.Lease = max(x.Lease, g.terms.TTL) }) // the longest of its holds
-	x.Kept = false
+	x.LeaseMayStay = false
 	return x
 }
 
@@ -241,7 +241,7 @@ func (s *Session) Due(at *Step) (r Renewal, due bool) {
 		s.busy = true
 		need := s.Need()
 		r = Renewal{Lease: lease, Within: need.Within(s.shortest(at.Now)), Need: need}
-		r.Plain = need.N == 0 && s.Ledger.Settled() && !s.several && !s.Room.Shared
+		r.Together = need.N == 0 && s.Ledger.Settled() && !s.several && !s.Room.Shared
 	}
 	s.schedule(at)
 	return r, due
@@ -288,7 +288,7 @@ func (s *Session) statement(at *Step) *Statement {
 	// If the watchdog keeps a lease of this length anyway, and renewals work, the statement can leave the lease as it is.
 	// That costs the server half as much.
 	kept, renewed := s.renewal(at.Now)
-	if said.Kept && st.Need.N == 0 && renewed && kept >= said.Lease && !s.unproven && s.fresh(said.Lease, at.Now) && s.fresh(said.Least, at.Now) {
+	if said.LeaseMayStay && st.Need.N == 0 && renewed && kept >= said.Lease && !s.unproven && s.fresh(said.Lease, at.Now) && s.fresh(said.Least, at.Now) {
 		st.Lease = 0
 	}
 	s.longest = max(s.longest, int32((st.Lease+time.Millisecond-1)/time.Millisecond))
@@ -409,9 +409,9 @@ func (s *Session) firstEnd() (end clock.Instant) {
 	return end
 }
 
-// Reenter asks for one more hold of the session. reserved says that the session counts that hold already. With Open,
-// the caller makes the hold by First. With Stated, x is the wish that Redis must answer, and the caller ends x by
-// Admit. With Crowded or Shut there is no hold, and the reservation is given back.
+// Reenter asks for one more hold of the session. reserved: the session counts that hold already, for a call that stood
+// in line. With Open, the caller makes the hold by First. With Stated, Redis must answer the wish x first. Admit then
+// ends x, and says whether the hold can be made. With Crowded or Shut there is no hold, and no reservation any more.
 func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wish, in Entrance) {
 	s.Check(at)
 	if reserved && s.covers(t, at.Now) {
@@ -422,12 +422,12 @@ func (s *Session) Reenter(t *Terms, read, reserved bool, at *Step) (x *ledger.Wi
 		x.More = ledger.One(read)
 	}
 	switch needs := s.Ledger.Needs(); {
-	case s.Over || s.Absent(): // a hold made now could not be unlocked before the wait returns
+	case s.Over || s.Absent(): // until a wait on a condition returns, a hold made now could not be unlocked
 		in = Shut
 	case !read && needs.Writes == 0 && (needs.Reads > 0 || s.Ledger.Meant.Writes == 0):
-		// The owner does not write any more: its last write hold became a read hold, or ended. Others may read by now, so
-		// only Redis can say whether it may write again. The wish has no lease: it waits only until Redis knows the holds.
-		// Admit then refuses it, and the call asks Redis for the lock.
+		// The owner does not write any more: its last write hold became a read hold, or its end was stated. Others may read
+		// by now, so only Redis can say whether it may write again. The wish has no lease: it waits only until Redis knows
+		// the holds. Admit then refuses it, and the call asks Redis for the lock.
 		x = &ledger.Wish{}
 	case needs.And(x.More).Total() > MaxHolds:
 		in = Crowded
@@ -492,7 +492,7 @@ func (s *Session) covers(t *Terms, now clock.Instant) bool {
 // session waits, or nil if that has no write hold to give up. waker is for Entry.DoubtSignal.
 func (s *Session) BeginWait(waker any, at *Step) *Entry {
 	s.Check(at)
-	n := s.Ledger.Kept()
+	n := s.Ledger.Existing()
 	if s.Over || s.Absent() || n.Writes == 0 {
 		return nil
 	}
@@ -606,7 +606,7 @@ func (s *Session) endLost(why error, at *Step) {
 	at.timer(s.Acquisition, clock.Instant{}, 0)
 	r.sessions.remove(s)
 	if line := r.lineOf(s.flow()); line != nil { // what it knows of the lock and of Redis is out of date
-		line.takenAt, line.silence = clock.Instant{}, silence{}
+		line.taken, line.silence = false, silence{}
 	}
 	r.handClaim(s.Acquisition, PlaceNew, at)
 	s.dismiss(at)
@@ -659,8 +659,8 @@ func (s *Session) anyReturned() bool {
 	return false
 }
 
-// finish decides what follows after a hold was dropped: this client's next call gets the lock without a command, or
-// Redis must be told.
+// finish decides what follows after a hold was dropped. Silent: this client's next call got the lock. Last: the session
+// has ended here. Fewer: Redis must hear the counts, and if no hold is left, the call that tells them ends the session.
 func (s *Session) finish(at *Step) Ending {
 	switch {
 	case s.counted():

@@ -47,9 +47,9 @@ type Renewal struct {
 	Lease  time.Duration
 	Within time.Duration // how long to wait for the answer, replicas included
 	Need   Replicas
-	// Plain: one command can renew it together with others. It needs no replicas, and the lock is no read/write lock. The
+	// Together: one command can renew it together with others. It needs no replicas, and the lock is no read/write lock. The
 	// session is alone as far as this client knows, and Redis has answered its newest statement.
-	Plain bool
+	Together bool
 }
 
 // stale reports whether the session has begun to wait on a condition since the statement was made. Then the answer is
@@ -122,15 +122,15 @@ func (st *Statement) tried() {
 
 // Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged. short
 // is the error in the second case, else nil. Sessions that share *soon are tried again together: the first of them sets
-// it. fails counts the failures in a row, and is 0 if the session does not hold any more.
-func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (fails int) {
+// it. fails counts the failures in a row. It is 0 if the session is over, or has begun to wait on a condition.
+func (st *Statement) Unrenewed(tooFew error, soon *clock.Instant, at *Step) (fails int) {
 	st.tried()
 	s := st.Session
 	if s.Over || st.stale() {
 		return 0
 	}
-	if short != nil {
-		s.why = short
+	if tooFew != nil {
+		s.why = tooFew
 	}
 	if s.fails < math.MaxUint8 {
 		s.fails++
@@ -138,7 +138,7 @@ func (st *Statement) Unrenewed(short error, soon *clock.Instant, at *Step) (fail
 	if soon.IsZero() {
 		*soon = at.Now.Add(at.Pause(int(s.fails), trust.Attempt(s.shortest(at.Now))))
 	}
-	if s.Room.kept == nil || !s.Room.kept.schedule(s, at) { // it is not renewed while it is kept
+	if s.Room.kept == nil || !s.Room.kept.schedule(s, at) { // a kept grant is not renewed: schedule sets its timer
 		at.timer(s.Acquisition, clock.Min(*soon, s.firstEnd()), 0)
 	}
 	return int(s.fails)

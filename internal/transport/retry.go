@@ -15,7 +15,7 @@ func Try(ctx context.Context, stop <-chan struct{}, attempt func() (again bool, 
 	return TryEvery(ctx, stop, longestPause, attempt)
 }
 
-// TryEvery is Try with pauses no longer than most, and never more than 1 s.
+// TryEvery is Try, but no pause is longer than most. Pauses grow from 10 ms to that, or to 1 s if that is less.
 func TryEvery(ctx context.Context, stop <-chan struct{}, most time.Duration, attempt func() (again bool, err error)) error {
 	for before, fails := error(nil), 0; ; {
 		again, err := attempt()
@@ -26,7 +26,7 @@ func TryEvery(ctx context.Context, stop <-chan struct{}, most time.Duration, att
 		case !again || err != nil && Hopeless(err):
 			return err
 		case err == nil, errors.Is(err, errConnecting):
-			continue // at once: with errConnecting the dial goes on
+			continue // at once: after errConnecting the next attempt waits for the same dial
 		}
 		fails++
 		if !ending.Pause(ctx, stop, BackoffUpTo(fails, most)) {

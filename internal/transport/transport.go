@@ -157,8 +157,8 @@ func (t *Transport) Server(key string) string {
 	return name
 }
 
-// nodeOf returns the name and the client of the server that has the key, if both are known without I/O. The name is ""
-// if there is only one server.
+// nodeOf returns the name ("" if there is only one server) and the client of the server that has the key. It does no
+// I/O, so ok is false until a Cluster's layout is loaded. It also is for a client whose servers are not known (Knows).
 func (t *Transport) nodeOf(key string) (name string, at server, ok bool) {
 	switch {
 	case t.many == nil:

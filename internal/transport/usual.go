@@ -77,9 +77,9 @@ func alike(a, b rawCmd) bool {
 	return !slices.ContainsFunc(a.usual.Common, func(i int) bool { return a.args[i] != b.args[i] })
 }
 
-// appendTo appends the encoded command of a group.
+// appendTo appends the encoded command of a group: see Usual. arrange has put the calls with First in front.
 func (g *grouping) appendTo(b []byte, flights []*flight) []byte {
-	first, args := 0, 1
+	first, args := 0, 1 // the calls with First; that number is an argument itself
 	for _, f := range flights {
 		args += len(f.cmd.usual.Part)
 		if f.cmd.usual.First {
@@ -90,7 +90,7 @@ func (g *grouping) appendTo(b []byte, flights []*flight) []byte {
 	if !last.First {
 		args += len(last.Common)
 	}
-	b = appendHead(b, '*', 3+len(flights)+args)
+	b = appendHead(b, '*', 3+len(flights)+args) // 3: the command, the script, the number of keys
 	if g.sendText {
 		b = appendText(appendText(b, eval), last.Script.Source)
 	} else {

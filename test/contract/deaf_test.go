@@ -3,6 +3,7 @@ package contract_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/virtual"
 )
@@ -104,4 +106,33 @@ func TestRefusedSubscriptionIsToldAtOnce(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A client that hears nothing asks each second. Whether its wait ended in an outage, its latest questions tell.
+// Fails when an answer from before the outage counts, or a question of a moment ago as one that nobody answers.
+func TestAnOutageThatBeginsWhileACallPollsIsNoContention(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rig.Must(t, x.Lock("a").Lock(t.Context()))
+		for wait, outage := range map[time.Duration]bool{1900 * time.Millisecond: false, 2050 * time.Millisecond: false, 4 * time.Second: true} {
+			c, link := x.Linked()
+			link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+				if cmd.Is("subscribe") {
+					return redistest.Lose
+				}
+				return redistest.Pass
+			})
+			call := rig.Beside(func() error {
+				got, err := c.NewLock("a").TryLock(t.Context(), wait)
+				if got || errors.Is(err, relock.ErrUnavailable) != outage || !outage && err != nil {
+					t.Errorf("TryLock(%v) in an outage after 1.5 s = %v, %v", wait, got, err)
+				}
+				return nil
+			})
+			virtual.Sleep(1500 * time.Millisecond)
+			heal := link.Hole()
+			rig.Must(t, <-call)
+			heal()
+			rig.Must(t, c.Close())
+		}
+	})
 }

@@ -207,20 +207,54 @@ func TestLineKnowsWhatItsFirstWaiterWasTold(t *testing.T) {
 	})
 }
 
-// Redis has said once that the lock is taken, and nothing more: that is no error.
-func TestWaiterThatWasToldSoIsNotAnError(t *testing.T) {
+// Redis has said that the lock is taken, and does not answer any more when the wait ends. A call that waits asks every
+// third of its TTL; a connection that is closed shows an outage at once.
+func TestAnOutageThatBeginsWhileACallWaitsIsNoContention(t *testing.T) {
+	for name, begin := range outages {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				for _, l := range []*relock.Lock{x.Lock("a"), x.Lock("named"), x.Lock("fair", relock.Fair()), x.Client().NewRWLock("rw").WLocker()} {
+					rig.Must(t, l.Lock(t.Context()))
+				}
+				c, link := pooled(x)
+				wait, told := 25*time.Second, map[string]<-chan error{}
+				if name == "refused" {
+					wait = 2 * time.Second
+				}
+				for way, call := range everyTry(c) { // some of them stand in line
+					told[way] = rig.Beside(func() error {
+						got, err := call(t.Context(), wait)
+						wantOutage(t, way, time.Now(), 0, got, err)
+						return nil
+					})
+				}
+				virtual.Sleep(time.Second)
+				heal := begin(x, link)
+				for _, call := range told {
+					rig.Must(t, <-call)
+				}
+				heal()
+				virtual.Sleep(time.Minute)
+				wantTaken(t, c, "after the outage")
+			})
+		})
+	}
+}
+
+// A request that was sent a moment before the end of the wait may yet be answered: Redis said that the lock is taken.
+func TestAWaitThatEndsWithARequestInFlightWasForATakenLock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		rig.Must(t, x.Lock("a").Lock(t.Context()))
 		c, link := x.Linked()
 		for owner, ctx := range map[string]context.Context{"anonymous": t.Context(), "named": x.By("me")} {
 			call := rig.Beside(func() error {
-				got, err := c.NewLock("a").TryLock(ctx, 25*time.Second)
+				got, err := c.NewLock("a").TryLock(ctx, 10*time.Second+50*time.Millisecond)
 				if got {
 					return errors.New("got it")
 				}
 				return err
 			})
-			rig.StillWaits(t, call)
+			virtual.Sleep(9900 * time.Millisecond) // its next question comes after ten seconds
 			heal := link.Hole()
 			if err := <-call; err != nil {
 				t.Errorf("%s: %v, want false, nil", owner, err)

@@ -45,7 +45,7 @@ func (a *roomAcq) renew(r room.Renewal, at *room.Step) {
 	}
 	what := fmt.Sprintf("renews %s op %d", a.nonce, st.Said.Op)
 	a.m.ask(what, a.statement(&st), func(reply []any, ok bool) {
-		if r.Plain {
+		if r.Together {
 			a.renewedAmong(&st, reply, ok)
 		} else {
 			a.renewed(&st, reply, ok)

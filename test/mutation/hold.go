@@ -30,7 +30,7 @@ var holdRules = []Rule{
 	},
 	{
 		"after a wait the lease is stated though it is fresh", "internal/room Session.Confirmation",
-		"x.Kept = false", "",
+		"x.LeaseMayStay = false", "",
 		[]string{"TestANestedHoldOfOtherTermsIsKeptAfterAWait"},
 	},
 	{

@@ -66,7 +66,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a waiter looks when the holder's lease is over", "internal/room Entry.schedule",
-		"if e.holderEnds.Until(due) > 0 {", "if false {",
+		"if e.checkHolder.Until(due) > 0 {", "if false {",
 		[]string{"TestF14WaiterLooksWhenADeadHoldersLeaseIsOver"},
 	},
 	{

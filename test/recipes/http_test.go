@@ -35,7 +35,7 @@ func editing(client *relock.Client, edit func(ctx context.Context, order string)
 			refuse(w, http.StatusServiceUnavailable, "interrupted")
 		case !ran && r.Context().Err() != nil && !errors.Is(err, relock.ErrUnavailable): // taken until the request's own deadline
 			refuse(w, http.StatusLocked, "somebody else edits this order")
-		case !ran: // Redis did not answer
+		case !ran && (errors.Is(err, relock.ErrUnavailable) || errors.Is(err, relock.ErrClosed)): // an outage, or a shutdown
 			refuse(w, http.StatusServiceUnavailable, "try again")
 		case r.Context().Err() != nil: // the request's own deadline, during the edit
 			http.Error(w, "too late", http.StatusGatewayTimeout)
@@ -86,6 +86,11 @@ var statuses = map[string]struct {
 	"taken until the deadline":  {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Hold("orders/17") }, want: 423, retry: true, deadline: time.Second},
 	"silent until the deadline": {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Partition() }, want: 503, retry: true, deadline: time.Second},
 	"broken":                    {path: "/orders/17", edit: brokenAfterASecond, want: 500},
+
+	"outage while it waits": {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Hold("orders/17") }, during: func(srv *relocktest.Server) { srv.Outage() }, want: 503, retry: true},
+	"another kind of lock": {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) {
+		_, _ = srv.Client().NewLock("orders/17", relock.Fair()).Acquire(context.Background())
+	}, want: 500},
 
 	"outage meanwhile":            {path: "/orders/17", edit: forASecond, during: func(srv *relocktest.Server) { srv.Outage() }, want: 204},
 	"cut off meanwhile":           {path: "/orders/17", edit: forASecond, during: func(srv *relocktest.Server) { srv.Partition() }, want: 204},
