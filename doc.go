@@ -15,8 +15,7 @@
 //
 // Redis grants a lock for a time, its lease ([TTL], 30 s by default). While the holder lives and reaches Redis, the
 // client's watchdog renews the lease each time a third of it has passed. When the holder dies, the lease ends by
-// itself, and the next waiter gets the lock. So a hold ends with its Unlock, or it is lost because its lease could not
-// be renewed.
+// itself, and the next waiter gets the lock. A hold ends with its Unlock, or is lost when its lease was not renewed.
 //
 // A client knows by its own clock until when nobody else can have the lock:
 //
@@ -25,8 +24,7 @@
 // The request is the last acquire or renewal that Redis answered. The lease returned is what was left of the lease
 // then. Trust counts from the sending of the request, which was earlier, so trust ends before the lease does in Redis.
 // The 1 % is for clocks that run at different rates. Two clocks are asked: the monotonic clock, and one that also
-// counts suspended time. Either can end the trust. One failed renewal is not a loss: it is tried again until the trust
-// ends.
+// counts suspended time. Either can end the trust. One failed renewal is no loss: it is tried again until trust ends.
 //
 //	        Lock                    Unlock
 //	(none) ──────────►   held    ──────────►  released
@@ -79,8 +77,8 @@
 //
 // # Kinds of lock
 //
-// There are five kinds of lock. A name is of one kind while it has holders or waiters, and using it as another kind
-// returns [ErrKind].
+// There are five: plain, fair, read/write, fair read/write, and semaphore. A name is of one kind while it has holders
+// or waiters, and using it as another kind returns [ErrKind].
 //
 //   - [Client.NewLock] makes a plain lock. Processes get it in the order in which they took their places in the queue;
 //     within a process it may be passed on for up to 10 ms.
@@ -129,7 +127,7 @@
 //
 // # Further reading
 //
-//   - docs/guarantees.md: every promise, what breaks it, and its test
+//   - docs/guarantees.md: every limit and promise; its pages say what breaks each, and which tests hold it
 //   - AGENTS.md: each error, its meaning, and the usual reaction
 //   - docs/operations.md: how to run it
 //   - docs/protocol.md: what is stored in Redis and sent to it

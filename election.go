@@ -46,7 +46,7 @@ func (t Term) Wanted() <-chan struct{} {
 
 // Run campaigns, and calls lead when it leads. lead's context ends with the term: when ctx ends, or when the hold is
 // lost, with ErrLost as its cause. If lead returns after a loss, Run campaigns again, and drops the error of lead. When
-// a leader dies, another leads after at most the TTL.
+// a leader dies, another leads when what is left of its lease is over, perhaps 250 ms later.
 //
 // If lead returns during its term, or because ctx has ended, Run gives up the term and returns. The error is lead's,
 // joined with that of the release: nil if both are. The error of the release may be ErrUnconfirmed, even if lead
@@ -71,9 +71,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 				return err
 			}
 			try = 0
-		case !ending.Is(err, ErrReplicas):
+		case !ending.Is(err, ErrReplicas): // while Redis does not answer, Acquire itself goes on
 			return err
-		case ending.Pause(ctx, l.c.draining, transport.Backoff(try)):
+		case ending.Pause(ctx, l.c.draining, transport.Backoff(try)): // campaign again
 		case ctx.Err() != nil:
 			return lockError(l.Name(), endOfTries(ctx, errors.Unwrap(err)))
 		default:

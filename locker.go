@@ -199,7 +199,7 @@ func isNil(rdb redis.UniversalClient) bool {
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-func (c *Client) unmade() bool { return c == nil || c.transport == nil }
+func (c *Client) unmade() bool { return c == nil || c.transport == nil } // not by New: nil or a zero value
 
 // NewLock returns a handle on the exclusive lock of that name: a plain lock, or with Fair a fair one. Named owners
 // (WithOwner) re-enter it. NewLock does no I/O and costs nothing. A name has 1 to 512 bytes of UTF-8 without control
@@ -246,7 +246,7 @@ func (c *Client) NewSemaphore(name string, permits int, opts ...LockOption) *Loc
 // of NewLock, except Sticky. With a bad name or option Run and Leader return ErrInvalidName or ErrInvalidOption. All
 // candidates must use the same name, and nothing else may use it.
 func (c *Client) NewElection(name string, opts ...LockOption) *Election {
-	// Each term needs a grant of its own, because others tell terms apart by the grant's token.
+	// oneToken: each term has a grant of its own, as others tell terms apart by its token. suitsKind refuses Sticky then.
 	return &Election{lock: c.NewLock(name, slices.Concat(opts, []LockOption{Fair(), oneToken})...)}
 }
 
@@ -293,10 +293,11 @@ func (c *Client) shared(at int, s spec) *spec {
 }
 
 // Once runs fn at most once in each interval of length every, over all processes that call it with that name. ran says
-// whether this call ran fn. Once is for work that every process starts on a timer of its own. The intervals are counted
-// by the server's clock, and begin at multiples of every since 1970 in UTC: the processes' clocks may differ. every is
-// from 1 ms to 366 days, in whole milliseconds. All calls of one name must use the same interval: a run for a shorter
-// one can fall within a longer one. A run may directly follow that of the interval before.
+// whether this call ran fn. Once is for work that every process tries more often than that. Do not call it by a cron
+// schedule, just where an interval begins: clocks a moment apart run fn twice or not at all (use AtLeast, contrib/cron).
+// The intervals are counted by the server's clock, and begin at multiples of every since 1970 in UTC. every is from 1 ms
+// to 366 days, in whole milliseconds. All calls of one name must use the same interval: a run for a shorter one can fall
+// within a longer one. A run may directly follow that of the interval before.
 //
 // Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does: fn's context ends if the
 // lock is lost. It returns (false, nil) if a run has already begun in this interval, or began in an earlier one and
@@ -583,8 +584,7 @@ func (c *Client) background(limit time.Duration, done func(), fn func(ctx contex
 
 // tellApart calls functions that tell hooks and the log of events without a caller, such as losses, on a goroutine of
 // its own. A hook that blocks or ends its goroutine there stops no call, nor the watchdog or the inbox. Once Close
-// permits no new goroutine, tellApart calls them itself. All holds are lost by then, so a hook that blocks delays only
-// Close.
+// permits no new goroutine, tellApart calls them itself: all holds are lost, so a hook that blocks delays only Close.
 func (c *Client) tellApart(all ...func()) {
 	if !c.tracker.Go(func(context.Context) { runAll(all) }) {
 		runAll(all)

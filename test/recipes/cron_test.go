@@ -17,7 +17,7 @@ func everyMinute(ctx context.Context, client *relock.Client, cleanup func(ctx co
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
 	for {
-		// Asked more often than it runs: a process that dies costs no minute.
+		// Asked more often than it runs: if this process is down, another runs the job within 10 s.
 		if _, err := client.Once(ctx, "cleanup", time.Minute, cleanup, relock.TTL(10*time.Second)); err != nil {
 			failed(err)
 		}
