@@ -84,7 +84,7 @@ func (w *waiting) acquire() (*Hold, error) {
 		defer k.end(&at)
 		return w.firstHold(acquired(s.Acquisition), &at)
 	case room.Behind:
-		taken, _ := k.room.Hears(want, nil, w.deaf(), at.Now) // asked now: the hold that shows it may end meanwhile
+		taken, _ := k.room.Hears(want, nil, nil, at.Now) // asked now: the hold that shows it may end meanwhile
 		w.wasTaken = w.wasTaken || taken
 		given := make(chan struct{})
 		p.Who = given
