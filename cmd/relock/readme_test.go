@@ -37,7 +37,7 @@ func TestLinesOfReadmeWork(t *testing.T) {
 			t.Errorf("%s: prints %q", line, out)
 		}
 	}
-	if typed < 7 {
+	if typed < 5 {
 		t.Errorf("%d lines were typed", typed)
 	}
 }

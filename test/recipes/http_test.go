@@ -35,7 +35,7 @@ func editing(client *relock.Client, edit func(ctx context.Context, order string)
 			refuse(w, http.StatusServiceUnavailable, "interrupted")
 		case !ran && r.Context().Err() != nil && !errors.Is(err, relock.ErrUnavailable): // taken until the request's own deadline
 			refuse(w, http.StatusLocked, "somebody else edits this order")
-		case !ran && (errors.Is(err, relock.ErrUnavailable) || errors.Is(err, relock.ErrClosed)): // an outage, or a shutdown
+		case !ran && (errors.Is(err, relock.ErrUnavailable) || errors.Is(err, relock.ErrClosed) || errors.Is(err, relock.ErrReplicas)):
 			refuse(w, http.StatusServiceUnavailable, "try again")
 		case r.Context().Err() != nil: // the request's own deadline, during the edit
 			http.Error(w, "too late", http.StatusGatewayTimeout)
