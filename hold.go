@@ -460,7 +460,8 @@ func (h *Hold) event(err error) Event {
 }
 
 // acquiredHook calls Hooks.Acquired, which must be set. began is when the call began to wait. Lost must not come before
-// Acquired, so a loss is told only after the hook has returned. If the hook panics, the hold is given back.
+// Acquired, so a loss is told only after the hook has returned. If the hook panics, the hold is given back, so Released
+// is called.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
 	k := h.keeper()

@@ -84,7 +84,7 @@ func (w *waiting) acquire() (*Hold, error) {
 		defer k.end(&at)
 		return w.firstHold(acquired(s.Acquisition), &at)
 	case room.Behind:
-		taken, _ := k.room.Hears(want, nil, nil, at.Now) // asked now: the hold that shows it may end meanwhile
+		taken, _ := k.room.Hears(want, nil, at.Now) // asked now: the hold that shows it may end meanwhile
 		w.wasTaken = w.wasTaken || taken
 		given := make(chan struct{})
 		p.Who = given
@@ -275,7 +275,7 @@ func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) erro
 	case again && w.ctx.Err() == nil && !transport.Hopeless(err):
 		return ErrClosed // tries that may go on stop only when the client ends
 	}
-	w.wasTaken = w.wasTaken && w.keeper.c.clock.Now().Sub(asked) <= room.Calm // a request just sent may yet be answered
+	w.wasTaken = w.wasTaken && w.mayBeAnswered(w.keeper.c.clock.Now().Sub(asked))
 	return w.withContextEnd(trouble)
 }
 
@@ -550,26 +550,22 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 // contextEnded returns the error of a call whose context ended while it stood in line (a is nil) or waited in Redis'
 // queue. The error says what was wrong with Redis, if anything was.
 func (w *waiting) contextEnded(a *room.Acquisition) error {
-	k, deaf := w.keeper, w.deaf()
+	k := w.keeper
 	k.mu.Lock()
 	now := k.c.clock.Now()
-	taken, trouble := k.room.Hears(w.want(), a, deaf, now)
+	taken, trouble := k.room.Hears(w.want(), a, now)
 	k.mu.Unlock()
-	w.wasTaken = taken || w.wasTaken && !trouble.Is()
+	w.wasTaken = (taken || w.wasTaken) && trouble.Err == nil && w.mayBeAnswered(trouble.Silent)
 	err := trouble.Err
-	if err == nil && (trouble.Is() || !w.wasTaken) {
+	if err == nil && (trouble.Silent > 0 || !w.wasTaken) {
 		err = unanswered(cmp.Or(trouble.Silent, now.Sub(w.began)))
 	}
 	return w.withContextEnd(err)
 }
 
-// deaf returns why messages have stopped to come, or nil. If none ever came, the calls ask instead, and know.
-func (w *waiting) deaf() error {
-	l := w.keeper.listener
-	if err := l.Down(); err != nil && !l.Heard().IsZero() {
-		return &requestError{err: l.Subscribing(err)}
-	}
-	return nil
+// mayBeAnswered reports whether a request in flight for so long is no sign of an outage: then Redis' latest answer counts.
+func (w *waiting) mayBeAnswered(silent time.Duration) bool {
+	return silent <= trust.Attempt(w.lock.terms.TTL)
 }
 
 // withContextEnd returns err, which may be nil. If the context has ended, it puts the context's error in front.

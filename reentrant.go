@@ -51,9 +51,8 @@ func (l *Lock) Lock(ctx context.Context) error {
 // returns (false, nil) if the lock was taken the whole time: Redis said so or, with a wait above zero, another hold of
 // this client shows it. A grant that came too late to be used counts as taken. After an error the caller holds nothing,
 // and must not call Unlock: the client releases what Redis may have granted. The error is ErrLost if a lost hold of the
-// handle, or of the call's named owner, must be unlocked first. It is ErrUnavailable if Redis gave no answer, or none
-// any more when the wait ends. A call that waits notices that at once if a connection is closed, and else when it asks
-// again: after a third of the TTL, or 10 s. Other errors are those of Lock.
+// handle, or of the call's named owner, must be unlocked first. It is ErrUnavailable if Redis gave no answer, or none to
+// the latest question. A call that waits asks again after a third of the TTL, or 10 s. Other errors are those of Lock.
 //
 // With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, or 100 ms if that is longer,
 // but never more than 2 s. With Replicas it may take their timeout plus a twelfth of the TTL, if that is longer.

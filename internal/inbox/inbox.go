@@ -128,12 +128,13 @@ func (b *Inbox) startAndWatch() (<-chan struct{}, error) {
 	return b.changed, nil
 }
 
-// Down returns why the last attempt to subscribe failed, or nil if none has failed since the last acknowledgement.
+// Down returns why the last attempt to subscribe failed, or errNoAnswer if none has failed since the last
+// acknowledgement.
 func (b *Inbox) Down() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.last == nil {
-		return nil
+		return errNoAnswer
 	}
 	// Not wrapped, because a dial that timed out must not look like the end of the caller's context.
 	return fmt.Errorf("last attempt: %v", b.last)

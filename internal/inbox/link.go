@@ -19,6 +19,7 @@ const (
 var (
 	errSuspected    = errors.New("link abandoned: an echo did not come back")
 	errNoAck        = errors.New("subscription not acknowledged in time")
+	errNoAnswer     = errors.New("the subscription has not been acknowledged yet")
 	errUnsubscribed = errors.New("unsubscribed by the server")
 )
 

@@ -5,7 +5,6 @@ package listener
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 type Subscription interface {
 	Ready(ctx context.Context) error
 	Up() bool
-	Down() error // returns why it is not up any more, or not yet; nil: no attempt has failed
+	Down() error // returns why it is not up
 	Heard() time.Time
 	Suspect()
 }
@@ -60,10 +59,7 @@ func (l *Listener) Needs() string {
 	return "ssubscribe, sunsubscribe"
 }
 
-// Subscribing adds the channel to err, the error of a wait for the subscription. nil: nothing has failed yet.
+// Subscribing adds the channel to err, the error of a wait for the subscription.
 func (l *Listener) Subscribing(err error) error {
-	if err == nil {
-		err = errors.New("the subscription has not been acknowledged yet")
-	}
 	return fmt.Errorf("subscribing to the inbox %s: %w", l.Channel, err)
 }

@@ -485,15 +485,16 @@ func (s *silence) ended(f *Failure) {
 	}
 }
 
-// trouble returns what is wrong with Redis now. deaf is why no messages come, or nil.
-func (s *silence) trouble(deaf error, now clock.Instant) Trouble {
+// trouble returns what is wrong with Redis now.
+func (s *silence) trouble(now clock.Instant) Trouble {
 	switch {
-	case !s.since.IsZero() && s.last != nil:
+	case s.since.IsZero():
+	case s.last != nil:
 		return Trouble{Err: s.last}
-	case !s.since.IsZero() && now.Sub(s.since) > Calm:
+	case now.Sub(s.since) > calm:
 		return Trouble{Silent: now.Sub(s.since)}
 	}
-	return Trouble{Err: deaf}
+	return Trouble{}
 }
 
 // A Trouble says what is wrong with Redis. The zero value means that nothing is wrong.
@@ -502,9 +503,6 @@ type Trouble struct {
 	Silent time.Duration // or for how long it has not answered
 }
 
-// Is reports whether anything is wrong.
-func (t Trouble) Is() bool { return t != Trouble{} }
-
-// Calm is how long a request may be in flight before a wait that ends calls it unanswered. Redis answered the request
+// calm is how long a request may be in flight before a wait that ends calls it unanswered. Redis answered the request
 // before it, so it will probably answer this one too.
-const Calm = 100 * time.Millisecond
+const calm = 100 * time.Millisecond

@@ -309,12 +309,11 @@ func (r *Room) noteTaken(a *Acquisition) {
 // Hears returns what the waiting call w knows: whether the lock is taken, and what is wrong with Redis. a is the
 // acquisition by which the call asks, or nil if it stands in line. If a has no claim, the call asks for itself alone:
 // then taken is false, because only Redis' own answers to the call say that. Otherwise the lock is taken if the
-// acquisition with the flow's claim holds it, or if Redis said so to the call in front and is in no trouble. deaf is why
-// no messages come, or nil: if Redis stops while nobody asks it, only that shows it.
-func (r *Room) Hears(w Want, a *Acquisition, deaf error, now clock.Instant) (taken bool, t Trouble) {
+// acquisition with the flow's claim holds it, or if Redis said so, at whatever time, to the call in front.
+func (r *Room) Hears(w Want, a *Acquisition, now clock.Instant) (taken bool, t Trouble) {
 	if a != nil && !a.hasClaim {
 		if a.Entry != nil {
-			t = a.Entry.silence.trouble(deaf, now)
+			t = a.Entry.silence.trouble(now)
 		}
 		return false, t
 	}
@@ -328,8 +327,7 @@ func (r *Room) Hears(w Want, a *Acquisition, deaf error, now clock.Instant) (tak
 	if line == nil {
 		return false, Trouble{}
 	}
-	t = line.silence.trouble(deaf, now)
-	return line.taken && !t.Is(), t
+	return line.taken, line.silence.trouble(now)
 }
 
 // A Step is one event in a room: when it happens, and what must be done afterwards.

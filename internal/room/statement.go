@@ -120,7 +120,7 @@ func (st *Statement) tried() {
 	}
 }
 
-// Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged. short
+// Unrenewed schedules another try of a renewal that was not answered, or that too few replicas have acknowledged. tooFew
 // is the error in the second case, else nil. Sessions that share *soon are tried again together: the first of them sets
 // it. fails counts the failures in a row. It is 0 if the session is over, or has begun to wait on a condition.
 func (st *Statement) Unrenewed(tooFew error, soon *clock.Instant, at *Step) (fails int) {

@@ -113,7 +113,7 @@ func TestRefusedSubscriptionIsToldAtOnce(t *testing.T) {
 func TestAnOutageThatBeginsWhileACallPollsIsNoContention(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		rig.Must(t, x.Lock("a").Lock(t.Context()))
-		for wait, outage := range map[time.Duration]bool{1900 * time.Millisecond: false, 2050 * time.Millisecond: false, 4 * time.Second: true} {
+		for wait, outage := range map[time.Duration]bool{1900 * time.Millisecond: false, 2050 * time.Millisecond: false, 6 * time.Second: true} {
 			c, link := x.Linked()
 			link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
 				if cmd.Is("subscribe") {

@@ -208,7 +208,7 @@ func TestLineKnowsWhatItsFirstWaiterWasTold(t *testing.T) {
 }
 
 // Redis has said that the lock is taken, and does not answer any more when the wait ends. A call that waits asks every
-// third of its TTL; a connection that is closed shows an outage at once.
+// third of its TTL.
 func TestAnOutageThatBeginsWhileACallWaitsIsNoContention(t *testing.T) {
 	for name, begin := range outages {
 		t.Run(name, func(t *testing.T) {
@@ -217,13 +217,10 @@ func TestAnOutageThatBeginsWhileACallWaitsIsNoContention(t *testing.T) {
 					rig.Must(t, l.Lock(t.Context()))
 				}
 				c, link := pooled(x)
-				wait, told := 25*time.Second, map[string]<-chan error{}
-				if name == "refused" {
-					wait = 2 * time.Second
-				}
+				told := map[string]<-chan error{}
 				for way, call := range everyTry(c) { // some of them stand in line
 					told[way] = rig.Beside(func() error {
-						got, err := call(t.Context(), wait)
+						got, err := call(t.Context(), 25*time.Second)
 						wantOutage(t, way, time.Now(), 0, got, err)
 						return nil
 					})

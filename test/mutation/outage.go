@@ -40,38 +40,23 @@ var outageRules = []Rule{
 	},
 	{
 		"an outage that begins while a call waits is no contention", ". waiting.contextEnded",
-		"w.wasTaken = taken || w.wasTaken && !trouble.Is()", "w.wasTaken = taken || w.wasTaken",
-		[]string{"TestAnOutageThatBeginsWhileACallWaitsIsNoContention"},
+		"w.wasTaken = (taken || w.wasTaken) && trouble.Err == nil && w.mayBeAnswered(trouble.Silent)", "w.wasTaken = taken || w.wasTaken",
+		[]string{"TestAnOutageThatBeginsWhileACallWaitsIsNoContention", "TestWhoStandsInLineIsToldOfAnOutage"},
 	},
 	{
 		"an outage that begins while a call polls is no contention", ". waiting.request",
-		"w.wasTaken = w.wasTaken && w.keeper.c.clock.Now().Sub(asked) <= room.Calm", "",
+		"w.wasTaken = w.wasTaken && w.mayBeAnswered(w.keeper.c.clock.Now().Sub(asked))", "",
 		[]string{"TestAnOutageThatBeginsWhileACallPollsIsNoContention"},
 	},
 	{
 		"a question of a moment ago is no outage", ". waiting.request",
-		"w.wasTaken = w.wasTaken && w.keeper.c.clock.Now().Sub(asked) <= room.Calm", "w.wasTaken = false",
+		"w.wasTaken = w.wasTaken && w.mayBeAnswered(w.keeper.c.clock.Now().Sub(asked))", "w.wasTaken = false",
 		[]string{"TestAnOutageThatBeginsWhileACallPollsIsNoContention"},
-	},
-	{
-		"a connection that is closed shows an outage", "internal/room silence.trouble",
-		"return Trouble{Err: deaf}", "return Trouble{}",
-		[]string{"TestAnOutageThatBeginsWhileACallWaitsIsNoContention"},
-	},
-	{
-		"who never heard a message goes by the answers of Redis", ". waiting.deaf",
-		"err != nil && !l.Heard().IsZero()", "err != nil",
-		[]string{"TestTryLockOfATakenLockIsNoErrorThoughTheInboxIsNotUp"},
 	},
 	{
 		"one attempt ends in time", ". Lock.try",
 		"limit = l.terms.Replicas.Within(l.terms.TTL)", "limit = time.Hour",
 		[]string{"TestAServerThatCannotBeDialledIsNoContention"},
-	},
-	{
-		"the line goes by its front while that is answered", "internal/room Room.Hears",
-		"return line.taken && !t.Is(), t", "return line.taken, t",
-		[]string{"TestWhoStandsInLineIsToldOfAnOutage"},
 	},
 	{
 		"what the first waiter is told is kept for the line", "internal/room Entry.noteWaiting",

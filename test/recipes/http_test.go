@@ -87,7 +87,6 @@ var statuses = map[string]struct {
 	"silent until the deadline": {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Partition() }, want: 503, retry: true, deadline: time.Second},
 	"broken":                    {path: "/orders/17", edit: brokenAfterASecond, want: 500},
 
-	"outage while it waits": {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) { srv.Hold("orders/17") }, during: func(srv *relocktest.Server) { srv.Outage() }, want: 503, retry: true},
 	"another kind of lock": {path: "/orders/17", edit: fine, before: func(srv *relocktest.Server) {
 		_, _ = srv.Client().NewLock("orders/17", relock.Fair()).Acquire(context.Background())
 	}, want: 500},
