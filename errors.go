@@ -26,9 +26,9 @@ var (
 	// hold the lock now. The hold still needs its Unlock, and a call that needs that Unlock first returns ErrLost too. So
 	// does Resume, for a ticket that holds nothing. ErrLost is also an ErrNotHeld.
 	ErrLost error = lostError{}
-	// ErrNotAcquired means that the lock was taken for the whole wait of a TryAcquire: Redis said so and answers still, or
-	// another hold of this client shows it. TryLock, TryDo and Once return false and no error instead. If Redis did not
-	// answer, or does not any more, the error is another one, such as ErrUnavailable: see TryLock.
+	// ErrNotAcquired means that the lock was taken for the whole wait of a TryAcquire: Redis' latest answer said so, or a
+	// hold of this client that the call stood in line for. TryLock, TryDo and Once return false and no error instead. If
+	// Redis did not answer, or does not any more, the error is another one, such as ErrUnavailable: see TryLock.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrUnavailable means that Redis did not answer in time, or cannot serve yet, for example while it loads its data. So
 	// nobody knows whether the lock is taken. If ctx ended first, the error matches ctx's error too. If Redis answers, and

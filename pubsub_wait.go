@@ -169,7 +169,7 @@ func (w *waiting) ask(a *acquisition, place int64) error {
 	for retried := false; !listener.Up(); retried = true {
 		err := w.request(a, room.PlaceNone, asked)
 		if retried && err != nil && w.ctx.Err() != nil {
-			return w.withContextEnd(&requestError{err: listener.Subscribing(listener.Down())})
+			return w.withContextEnd(&requestError{listener.Subscribing(listener.Down()), c.clock.Now().Sub(asked)})
 		}
 		if err != nil || w.said.Code != room.Taken {
 			return err
@@ -275,7 +275,6 @@ func (w *waiting) request(a *acquisition, place int64, asked clock.Instant) erro
 	case again && w.ctx.Err() == nil && !transport.Hopeless(err):
 		return ErrClosed // tries that may go on stop only when the client ends
 	}
-	w.wasTaken = w.wasTaken && w.mayBeAnswered(w.keeper.c.clock.Now().Sub(asked))
 	return w.withContextEnd(trouble)
 }
 
@@ -555,17 +554,12 @@ func (w *waiting) contextEnded(a *room.Acquisition) error {
 	now := k.c.clock.Now()
 	taken, trouble := k.room.Hears(w.want(), a, now)
 	k.mu.Unlock()
-	w.wasTaken = (taken || w.wasTaken) && trouble.Err == nil && w.mayBeAnswered(trouble.Silent)
+	w.wasTaken = (taken || w.wasTaken) && trouble.Err == nil
 	err := trouble.Err
 	if err == nil && (trouble.Silent > 0 || !w.wasTaken) {
 		err = unanswered(cmp.Or(trouble.Silent, now.Sub(w.began)))
 	}
 	return w.withContextEnd(err)
-}
-
-// mayBeAnswered reports whether a request in flight for so long is no sign of an outage: then Redis' latest answer counts.
-func (w *waiting) mayBeAnswered(silent time.Duration) bool {
-	return silent <= trust.Attempt(w.lock.terms.TTL)
 }
 
 // withContextEnd returns err, which may be nil. If the context has ended, it puts the context's error in front.
@@ -582,6 +576,10 @@ func (w *waiting) withContextEnd(err error) error {
 // endOfTry replaces err if it is the end of a TryLock's wait: by errOccupied if a lost hold occupied the handle, or by
 // ErrNotAcquired if the call knows that the lock was taken. Otherwise the error says why the call does not know.
 func (w *waiting) endOfTry(err error) error {
+	trouble, is := errors.AsType[*requestError](err)
+	if is && trouble.silent > trust.Attempt(w.lock.terms.TTL) { // an outage: after less Redis may yet answer
+		w.wasTaken = false
+	}
 	wait, bounded := errors.AsType[waitError](context.Cause(w.ctx))
 	switch {
 	case !bounded || !errors.Is(err, wait):
@@ -593,7 +591,7 @@ func (w *waiting) endOfTry(err error) error {
 	case w.wasTaken:
 		return ErrNotAcquired
 	}
-	if trouble, is := errors.AsType[*requestError](err); is {
+	if is {
 		return trouble
 	}
 	return unanswered(w.keeper.c.clock.Now().Sub(w.began))

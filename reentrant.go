@@ -48,8 +48,8 @@ func (l *Lock) Lock(ctx context.Context) error {
 }
 
 // TryLock is Lock for at most the given time. If it returns true, the caller holds the lock and must call Unlock. It
-// returns (false, nil) if the lock was taken the whole time: Redis said so or, with a wait above zero, another hold of
-// this client shows it. A grant that came too late to be used counts as taken. After an error the caller holds nothing,
+// returns (false, nil) if the lock was taken the whole time: Redis' latest answer said so or, with a wait above zero, a
+// hold of this client that the call stood in line for. A grant that came too late to be used counts as taken. After an error the caller holds nothing,
 // and must not call Unlock: the client releases what Redis may have granted. The error is ErrLost if a lost hold of the
 // handle, or of the call's named owner, must be unlocked first. It is ErrUnavailable if Redis gave no answer, or none to
 // the latest question. A call that waits asks again after a third of the TTL, or 10 s. Other errors are those of Lock.

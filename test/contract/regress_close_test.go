@@ -125,8 +125,9 @@ func TestWaitForTheInboxEndsWithTheClient(t *testing.T) {
 func TestTryLockOfATakenLockIsNoErrorThoughTheInboxIsNotUp(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {
 		c, _ := deaf(t, x)
-		virtual.Sleep(5 * time.Second)                                                            // an attempt to subscribe has failed by now
-		for _, ctx := range []context.Context{relock.WithOwner(t.Context(), "me"), t.Context()} { // it asks, and it stands in line
+		// By then an attempt to subscribe has failed. The first call asks, and the second stands in line.
+		virtual.Sleep(5 * time.Second)
+		for _, ctx := range []context.Context{relock.WithOwner(t.Context(), "me"), t.Context()} {
 			if got, err := c.NewLock("a").TryLock(ctx, 200*time.Millisecond); got || err != nil {
 				t.Errorf("TryLock = %v, %v, want false, nil", got, err)
 			}

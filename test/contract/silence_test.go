@@ -238,6 +238,24 @@ func TestAnOutageThatBeginsWhileACallWaitsIsNoContention(t *testing.T) {
 	}
 }
 
+// The grant comes by message, but Redis answers no question any more: with NoWatchdog its whole lease must be stated.
+func TestAGrantThatCannotBeConfirmedInAnOutageIsNoContention(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		held := x.Lock("a")
+		rig.Must(t, held.Lock(t.Context()))
+		c, link := x.Linked()
+		call := rig.Beside(func() error {
+			got, err := c.NewLock("a", relock.NoWatchdog()).TryLock(t.Context(), 20*time.Second)
+			wantOutage(t, "TryLock", time.Now(), 0, got, err)
+			return nil
+		})
+		virtual.Sleep(time.Second)
+		link.OnCommand(func(redistest.Command) redistest.Verdict { return redistest.Lose })
+		rig.Must(t, held.Unlock())
+		rig.Must(t, <-call)
+	})
+}
+
 // A request that was sent a moment before the end of the wait may yet be answered: Redis said that the lock is taken.
 func TestAWaitThatEndsWithARequestInFlightWasForATakenLock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

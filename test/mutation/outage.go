@@ -39,19 +39,19 @@ var outageRules = []Rule{
 		[]string{"TestAnOutageIsNeverTakenForContention", "TestAServerThatCannotBeDialledIsNoContention", "TestWhoStandsInLineIsToldOfAnOutage"},
 	},
 	{
-		"an outage that begins while a call waits is no contention", ". waiting.contextEnded",
-		"w.wasTaken = (taken || w.wasTaken) && trouble.Err == nil && w.mayBeAnswered(trouble.Silent)", "w.wasTaken = taken || w.wasTaken",
-		[]string{"TestAnOutageThatBeginsWhileACallWaitsIsNoContention", "TestWhoStandsInLineIsToldOfAnOutage"},
+		"an outage that begins while a call waits is no contention", ". waiting.endOfTry",
+		"if is && trouble.silent > trust.Attempt(w.lock.terms.TTL) {", "if false {",
+		[]string{"TestAnOutageThatBeginsWhileACallPollsIsNoContention", "TestAGrantThatCannotBeConfirmedInAnOutageIsNoContention"},
 	},
 	{
-		"an outage that begins while a call polls is no contention", ". waiting.request",
-		"w.wasTaken = w.wasTaken && w.mayBeAnswered(w.keeper.c.clock.Now().Sub(asked))", "",
+		"a question of a moment ago is no outage", ". waiting.endOfTry",
+		"if is && trouble.silent > trust.Attempt(w.lock.terms.TTL) {", "if is {",
 		[]string{"TestAnOutageThatBeginsWhileACallPollsIsNoContention"},
 	},
 	{
-		"a question of a moment ago is no outage", ". waiting.request",
-		"w.wasTaken = w.wasTaken && w.mayBeAnswered(w.keeper.c.clock.Now().Sub(asked))", "w.wasTaken = false",
-		[]string{"TestAnOutageThatBeginsWhileACallPollsIsNoContention"},
+		"a question that failed is an outage", ". waiting.contextEnded",
+		"w.wasTaken = (taken || w.wasTaken) && trouble.Err == nil", "w.wasTaken = taken || w.wasTaken",
+		[]string{"TestAnOutageThatBeginsWhileACallWaitsIsNoContention"},
 	},
 	{
 		"one attempt ends in time", ". Lock.try",
