@@ -293,8 +293,8 @@ func (c *Client) shared(at int, s spec) *spec {
 }
 
 // Once runs fn at most once in each interval of length every, over all processes that call it with that name. ran says
-// whether this call ran fn. Once is for work that every process tries more often than that. Do not call it by a cron
-// schedule, just where an interval begins: clocks a moment apart run fn twice or not at all (use AtLeast, contrib/cron).
+// whether this call ran fn. Let every process call it several times in each interval, and not by a cron schedule: its
+// ticks come where an interval begins, and clocks a moment apart run fn twice or not at all. Use AtLeast there.
 // The intervals are counted by the server's clock, and begin at multiples of every since 1970 in UTC. every is from 1 ms
 // to 366 days, in whole milliseconds. All calls of one name must use the same interval: a run for a shorter one can fall
 // within a longer one. A run may directly follow that of the interval before.
