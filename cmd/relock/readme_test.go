@@ -17,7 +17,8 @@ func TestLinesOfReadmeWork(t *testing.T) {
 	if err := os.Symlink(self(t), filepath.Join(dir, "relock")); err != nil {
 		t.Fatal(err)
 	}
-	_, block, _ := strings.Cut(read(t, "../../README.md"), "\n## In the shell\n\n```\n")
+	_, section, _ := strings.Cut(read(t, "../../README.md"), "\n## In the shell\n")
+	_, block, _ := strings.Cut(section, "```\n")
 	block, _, _ = strings.Cut(block, "```\n")
 	typed := 0
 	for line := range strings.Lines(block) {
