@@ -652,4 +652,9 @@ var promiseRules = []Rule{
 		"compare + source", `"redis.call('GET', KEYS[1] .. ARGV[1])\n" + compare + source`,
 		[]string{"TestAScriptRunsInAClusterIfItsKeysHaveOneHashTag"},
 	},
+	{
+		"a grant with any number of holds lets the name rest", ". acquisition.journalEntry",
+		"a.Session.Used <= 0", "a.Session.Used != 1",
+		[]string{"TestANameRestsAlsoAfterALocalReentry"},
+	},
 }
