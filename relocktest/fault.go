@@ -30,7 +30,7 @@ func (s *Server) Hold(name string, opts ...relock.LockOption) (release func()) {
 }
 
 // Lose takes the name from all its holders, as an operator does with ForceUnlock. Their holds are lost, and the next
-// waiter gets the lock. In a bubble the holder knows it before Lose returns. Otherwise it is told at about that time.
+// waiter gets the lock. In a bubble a connected holder knows it before Lose returns; otherwise it is told soon after.
 // Lose fails the test and ends it if nobody holds the name and it does not rest (relock.AtLeast).
 func (s *Server) Lose(name string) {
 	s.t.Helper()

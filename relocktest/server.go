@@ -55,8 +55,8 @@ func New(t testing.TB) *Server {
 }
 
 // Client returns a new client of the Server, as another process would have, with a network of its own. It is closed
-// when the test ends. A bad option fails the test and ends it. Hold and Lose are about locks with the default
-// relock.KeyPrefix.
+// when the test ends. A bad option fails the test and ends it. relock.ShardedPubSub and relock.Replicas do not work on
+// a Server. Hold and Lose are about locks with the default relock.KeyPrefix.
 func (s *Server) Client(opts ...relock.Option) *relock.Client {
 	s.t.Helper()
 	rdb, link := s.dial()

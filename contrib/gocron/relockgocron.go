@@ -17,10 +17,10 @@ import (
 // ErrNotLeader is the error of an Elector in a process that does not lead: its scheduler runs no job.
 var ErrNotLeader = errors.New("this process does not lead")
 
-// Locker returns a gocron.Locker for jobs of the interval every. It runs each of them at most once in that time, over
-// all schedulers, even if their clocks differ. After a run the job's name stays taken until nine tenths of the interval
-// have passed since the run began. Without that rest, a job shorter than the difference of the clocks would run in
-// every scheduler, because gocron unlocks when the job ends.
+// Locker returns a gocron.Locker for jobs of the interval every. It runs each of them at most once in nine tenths of
+// that time, over all schedulers, even if their clocks differ: the job's name stays taken for that long from the
+// beginning of a run. Without that rest, a job shorter than the difference of the clocks would run in every scheduler,
+// because gocron unlocks when the job ends.
 //
 // The lock's name is the job's name (gocron.WithName). A Locker is for jobs of one interval. Give it to
 // gocron.WithDistributedJobLocker, or to gocron.WithDistributedLocker if all jobs of the scheduler have that interval.
