@@ -48,9 +48,9 @@ type Cond struct {
 // owner keeps what it holds. Test for ErrLost before ErrNotHeld: ErrLost matches both.
 //
 // During the wait the holds are not trusted (Hold.Err is ErrNotHeld). Their contexts do not end, and other owners may
-// use the handle. If another goroutine of the owner unlocks a hold during the wait, its Unlock, Release or Do returns
-// ErrNotHeld. That hold has ended: Wait returns without it. If it was the last one, Wait returns ErrLost, and nothing
-// is left to unlock.
+// use the handle. If the owner has several holds, Unlock could not tell them apart: then Lock by others returns
+// ErrOwnerMismatch. If a goroutine of the owner unlocks during the wait, its call returns ErrNotHeld, and Wait returns
+// without that hold. If it was the last one, Wait returns ErrLost, and nothing is left to unlock.
 func (c *Cond) Wait(ctx context.Context) error {
 	_, err := c.wait(ctx, nil)
 	return err

@@ -315,9 +315,19 @@ func (l *Handle) confusable(h *Hold) bool {
 	}
 	if l.aside != nil {
 		for _, other := range l.away.all() {
-			if other.Unlock && Descends(other.Session.Name, h.Session.Name) {
+			if other.Unlock && Descends(other.Session.Name, h.Session.Name) || other.unlockable() && other.Session.Name != h.Session.Name {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// unlockable reports whether another goroutine of the owner may come to the Unlock of h while the owner waits.
+func (h *Hold) unlockable() bool {
+	for _, other := range h.Session.holds.all() {
+		if other != h && other.place == away {
+			return h.Unlock
 		}
 	}
 	return false
@@ -340,46 +350,49 @@ func (l *Handle) otherOwner(w Want) Bar {
 // Next returns the hold that Unlock ends, or nil. Holds of Lock and TryLock come before those of Acquire and Do, which
 // their callers end. Within each group, a lost hold comes first, else the newest.
 //
-// If several grants hold together, as with readers, the oldest hold comes first instead of the newest. A loss of data
-// ends the older grants first, and this client may not know of it yet. So an Unlock by a caller that lost its hold does
-// not end the hold of a caller that came after the loss.
-//
-// A hold whose owner waits on a condition is returned only if there is no other. Call Judge first.
+// If several grants hold together, as with readers, the oldest comes first: a loss of data ends the older grants first,
+// perhaps unknown to this client. So the Unlock of a caller that lost its hold ends no hold that came after the loss.
+// A hold whose owner waits on a condition is returned if there is no other, or none but of Acquire and Do and it is
+// unlockable. Call Judge first.
 func (l *Handle) Next() (found *Hold) {
 	first, newest := l.holds.first, l.holds.last()
 	switch first {
 	case nil:
 		return l.nextAway()
 	case newest:
-		return first
+		found = first
+	default:
+		order := l.holds.backward()
+		if newest.Read && first.Session != newest.Session {
+			order = l.holds.all()
+		}
+		best := -1
+		for _, h := range order {
+			rank := 0
+			if h.Lost {
+				rank = 1
+			}
+			if h.Unlock {
+				rank += 2
+			}
+			if rank > best {
+				best, found = rank, h
+			}
+			if best == 3 || best == 2 && (l.aside == nil || l.lost == 0) {
+				break
+			}
+		}
 	}
-	order := l.holds.backward()
-	if newest.Read && first.Session != newest.Session {
-		order = l.holds.all()
+	if found.Unlock {
+		return found
 	}
-	best, most := -1, 2
-	if l.aside != nil && l.lost > 0 {
-		most = 3
-	}
-	for _, h := range order {
-		rank := 0
-		if h.Lost {
-			rank = 1
-		}
-		if h.Unlock {
-			rank += 2
-		}
-		if rank > best {
-			best, found = rank, h
-		}
-		if best >= most {
-			break
-		}
+	if gone := l.nextAway(); gone != nil && gone.unlockable() {
+		return gone
 	}
 	return found
 }
 
-// nextAway is Next for a handle whose holds are all away. It returns the newest that Unlock ends, else the newest.
+// nextAway is Next for the holds that are away. It returns the newest that Unlock ends, else the newest.
 func (l *Handle) nextAway() *Hold {
 	if l.aside == nil {
 		return nil

@@ -167,6 +167,47 @@ func TestAnUnlockDuringAWaitOfItsOwnerIsRemembered(t *testing.T) {
 	}
 }
 
+// Two goroutines of an owner hold by one handle. While one waits on a condition, the other comes to its Unlock, which
+// names no hold. Another owner that has got the lock meanwhile must keep it.
+// Fails when the handle takes the other owner's Lock, or when Unlock ends a hold of Acquire before one that is away.
+func TestAnUnlockDuringAWaitOfItsOwnerEndsNoHoldOfAnotherOwner(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("l")
+		rig.Must(t, l.Lock(x.By("me")))
+		rig.Must(t, l.Lock(x.By("me")))
+		s := x.Sleeps(x.By("me"), l.NewCond("c"), 0)
+		for _, ctx := range []context.Context{x.By("other"), t.Context()} {
+			if _, err := l.TryLock(ctx, time.Second); !errors.Is(err, relock.ErrOwnerMismatch) {
+				t.Fatalf("TryLock by the same handle: %v, want ErrOwnerMismatch", err)
+			}
+		}
+		h := acquire(t, l, x.By("other"))
+		rig.WantIs(t, l.Unlock(), relock.ErrNotHeld)
+		rig.Must(t, h.Err())
+		s.Waits()
+		rig.Must(t, l.NewCond("c").Signal(x.By("other")))
+		rig.End(t, h)
+		s.Woken()
+		rig.Must(t, l.Unlock())
+		x.Frees("l")
+	})
+}
+
+// Fails when an owner that waits with one hold, whose Unlock cannot come before the wait has ended, keeps others off.
+func TestAHandleOfOneHoldThatWaitsIsForEveryOwner(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		l := x.Lock("l")
+		rig.Must(t, l.Lock(x.By("me")))
+		s := x.Sleeps(x.By("me"), l.NewCond("c"), 0)
+		rig.Must(t, l.Lock(x.By("other")))
+		rig.Must(t, l.NewCond("c").Signal(x.By("other")))
+		rig.Must(t, l.Unlock())
+		s.Woken()
+		rig.Must(t, l.Unlock())
+		x.Frees("l")
+	})
+}
+
 // Fails when a call that is refused has ended the hold.
 func TestADetachDuringAWaitOfItsOwnerIsRefused(t *testing.T) {
 	rig.Run(t, func(t *testing.T, x *rig.Lab) {

@@ -294,4 +294,24 @@ var handleRules = []Rule{
 		"why != nil", "false && why != nil",
 		[]string{"TestSignalAfterCloseSaysThatTheClientIsClosed"},
 	},
+	{
+		"nobody locks by a handle whose owner waits and may unlock", "internal/room Handle.confusable",
+		"other.unlockable()", "false",
+		[]string{"TestAnUnlockDuringAWaitOfItsOwnerEndsNoHoldOfAnotherOwner"},
+	},
+	{
+		"an unlock during the wait of its owner ends no hold of Acquire", "internal/room Handle.Next",
+		"gone.unlockable()", "false",
+		[]string{"TestAnUnlockDuringAWaitOfItsOwnerEndsNoHoldOfAnotherOwner"},
+	},
+	{
+		"a handle by which one hold waits is for every owner", "internal/room Hold.unlockable",
+		"return false", "return h.Unlock",
+		[]string{"TestAHandleOfOneHoldThatWaitsIsForEveryOwner"},
+	},
+	{
+		"a hold that its call has not returned has no unlock to come", "internal/room Hold.unlockable",
+		"other != h && other.place == away", "other != h",
+		[]string{"TestASlowNestedCallLeavesAWaitOfItsOwner"},
+	},
 }
