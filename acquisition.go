@@ -260,8 +260,7 @@ func (a *acquisition) stated(st *room.Statement, raw []any, acks int) (more bool
 	return more, err
 }
 
-// tellLater is tell in the background, without a wish. It stops after patience: by then the lease has ended, and Redis
-// needs no counts.
+// tellLater is tell in the background, without a wish. It stops after patience: the lease has ended by then.
 func (a *acquisition) tellLater() {
 	left := a.keeper.c.leaving.Begin(a.keeper.hash) // it may release the last hold
 	a.keeper.c.background(a.patience(), left, func(ctx context.Context) {

@@ -23,7 +23,7 @@ import (
 //	}
 //
 // A wait may end without a signal, so it must be in a loop that checks. If the receiver of a signal dies, or loses the
-// lock before its Unlock, the next waiter gets that signal.
+// lock before its Unlock, the next waiter gets that signal. Goroutines may share a Cond.
 //
 // Every call except Waiters needs the lock. It acts for the owner that the context or the Cond's lock handle names. If
 // neither names one, it acts for the hold from which the context descends, or else for the handle's newest hold.
@@ -34,18 +34,19 @@ type Cond struct {
 }
 
 // Wait gives up all holds of the owner, waits for a signal, and returns when the owner holds again. The owner then has
-// the same holds, under a larger token. If a failover loses the wait, Wait returns as after a signal, and the token may
-// be the old one.
+// the same holds, under a larger token, and their time (MaxHold, NoWatchdog) begins again. If a failover loses the
+// wait, Wait returns as after a signal, and the token may be the old one.
 //
 // If ctx ends first, or the client is shut down, Wait stops waiting for a signal. It still waits for the lock, which
 // ctx does not bound, and returns ctx's error or ErrClosed. The owner holds again then: Hold.Err is nil. Only ErrLost
-// means that the lock could not be acquired again. The lost holds must be unlocked as after any loss.
+// means that the lock or its handle could not be taken again. If another owner's lost hold occupies the handle, Wait
+// keeps the lock until that hold is unlocked, or for a TTL. Lost holds must be unlocked as after any loss.
 //
-// A Wait that is refused gives up nothing. It returns ErrNotHeld if the caller does not hold the lock. It returns
-// ErrOwnerMismatch if the owner also holds in another process, or if a branch or an ancestor of it holds. It returns
-// ErrUpgrade if the owner also reads. It returns ErrClosed on a client that was already shutting down, and the error of
-// a ctx that had ended. If Redis refuses, or cannot have got the request, Wait returns that error. In each case the
-// owner keeps what it holds. Test for ErrLost before ErrNotHeld: ErrLost matches both.
+// A Wait that is refused gives up nothing: the owner keeps what it holds. It returns ErrNotHeld if the caller does not
+// hold the lock. It returns ErrOwnerMismatch if the owner also holds in another process, or if a branch or an ancestor
+// of it holds. It returns ErrUpgrade if the owner also reads. It returns ErrClosed on a client that is shutting down,
+// the error of a ctx that had ended, and Redis' refusal. In an outage Wait asks again until a TTL after ctx's end.
+// Nothing renews the holds meanwhile: if they end, it returns ErrLost. Test for that first: it matches ErrNotHeld too.
 //
 // During the wait the holds are not trusted (Hold.Err is ErrNotHeld). Their contexts do not end, and other owners may
 // use the handle. If the owner has several holds, Unlock could not tell them apart: then Lock by others returns
@@ -59,7 +60,7 @@ func (c *Cond) Wait(ctx context.Context) error {
 // WaitFor is Wait, but waits for a signal for at most d. It gives up the lock in any case, even if d is zero or less.
 // After a signal it returns (true, nil). When d has passed or ctx has ended, it still waits for the lock, without a
 // bound, and returns (false, nil) or ctx's error. In all these cases the owner holds again. Other errors are those of
-// Wait. Only ErrLost means that the lock could not be acquired again.
+// Wait: only after ErrLost the owner does not hold.
 func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, err error) {
 	return c.wait(ctx, &d)
 }

@@ -50,9 +50,9 @@ func WithNewOwner(ctx context.Context) context.Context {
 // hold by Lock or TryLock of one handle (ErrOwnerMismatch): the handle's Unlock could end the wrong hold. With Acquire
 // and Do they may share a handle, except on a reading side: there each branch needs a handle of its own.
 //
-// If ctx has no owner, or the new name is longer than 512 bytes, every call under the returned context is
-// ErrInvalidOption. Each level adds 13 bytes. A QuorumLock and the locks of package redisson return ErrInvalidOption
-// for every child owner.
+// If ctx has no owner, or the new name is longer than 512 bytes, calls under the returned context that need the owner
+// return ErrInvalidOption. Each level adds 13 bytes. A QuorumLock and the locks of package redisson return
+// ErrInvalidOption for every child owner.
 func WithChildOwner(ctx context.Context) context.Context {
 	parent, named := OwnerFrom(ctx)
 	switch {
@@ -71,9 +71,11 @@ const branchLen = 11
 
 // OwnerFrom returns the name that WithOwner, WithNewOwner or WithChildOwner gave, for example to carry it into another
 // process. The name of a child owner contains the names of its ancestors, so WithOwner restores that owner with its
-// ancestry. Without a name it returns "" and false. It does not see the Owner of a handle.
+// ancestry. Without a name, or with a nil ctx, it returns "" and false. It does not see the Owner of a handle.
 func OwnerFrom(ctx context.Context) (id string, ok bool) {
-	id, ok = ctx.Value(ownerKey{}).(string)
+	if ctx != nil {
+		id, ok = ctx.Value(ownerKey{}).(string)
+	}
 	return id, ok
 }
 

@@ -57,9 +57,8 @@
 // hold. Code that runs under a lock gets the token from the hold that [FromContext] returns. If the resource cannot
 // compare tokens, the lock makes double work rare, but cannot prevent it.
 //
-// A token is roughly the time of its grant by the clock of Redis, in nanoseconds since 1970. Its last three digits come
-// from the owner's name. A float64, as in Lua, loses a part of these digits. Grants by one server still differ and stay
-// in order.
+// A token is roughly the time of its grant by Redis' clock, in nanoseconds since 1970. Its last three digits come from
+// the owner's name. A float64, as in Lua, loses a part of them. Grants by one server still differ and stay in order.
 //
 // # Owners
 //
@@ -77,8 +76,8 @@
 //
 // # Kinds of lock
 //
-// There are five: plain, fair, read/write, fair read/write, and semaphore. A name is of one kind while it has holders
-// or waiters, and using it as another kind returns [ErrKind].
+// There are five: plain, fair, read/write, fair read/write, and semaphore. A name is of one kind while it is in use,
+// and using it as another kind returns [ErrKind].
 //
 //   - [Client.NewLock] makes a plain lock. Processes get it in the order in which they took their places in the queue;
 //     within a process it may be passed on for up to 10 ms.

@@ -94,8 +94,8 @@ func (e *Election) serve(ctx context.Context, h *Hold, lead func(ctx context.Con
 }
 
 // IsLeader reports whether a Run of this Election leads now, judged by the clock. It does no I/O. Among all Elections
-// of the name at most one returns true at a time, unless two have the same Owner. Whatever breaks the exclusion of a
-// lock breaks this too: see docs/guarantees.md.
+// of the name at most one returns true at a time. Only candidates of one owner, or of its branches, may lead together.
+// Whatever breaks the exclusion of a lock breaks this too: see docs/guarantees.md.
 func (e *Election) IsLeader() (leads bool) {
 	if e == nil {
 		return false

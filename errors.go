@@ -24,16 +24,16 @@ var (
 	// ErrLost means that a hold ended before it was released. Its lease ended, Redis lost it, ForceUnlock ended it, or the
 	// client was closed. Or it was a branch's hold, and the ancestor's hold that it had entered ended. Another process may
 	// hold the lock now. The hold still needs its Unlock, and a call that needs that Unlock first returns ErrLost too. So
-	// does Resume, for a ticket that holds nothing. ErrLost is also an ErrNotHeld.
+	// does a Resume or Cond.Wait that leaves no hold. ErrLost is also an ErrNotHeld.
 	ErrLost error = lostError{}
 	// ErrNotAcquired means that the lock was taken for the whole wait of a TryAcquire: Redis' latest answer said so, or a
 	// hold of this client that the call stood in line for. TryLock, TryDo and Once return false and no error instead. If
 	// Redis did not answer, or does not any more, the error is another one, such as ErrUnavailable: see TryLock.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrUnavailable means that Redis did not answer in time, or cannot serve yet, for example while it loads its data. So
-	// nobody knows whether the lock is taken. If ctx ended first, the error matches ctx's error too. If Redis answers, and
-	// the lock was taken until ctx ended, the error is ctx's alone. A lasting refusal (no permission) or a closed redis
-	// client gives another error.
+	// nobody knows whether the lock is taken. If ctx ended first, the error matches ctx's error too. If the lock was taken
+	// until ctx ended, the error is ctx's alone. An answer that is more than 100 ms late at that moment adds
+	// ErrUnavailable. A lasting refusal (no permission) or a closed redis client gives another error.
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
 	// was undone: the caller does not have it. Earlier holds of the owner stay. TryLock returns it too.
@@ -49,8 +49,7 @@ var (
 	// ErrDeadlock means that the call returned at once, because it would wait for a hold of its own caller. Its context
 	// descends from a live hold of this lock in this client by another owner, and from none of the call's own owner. A
 	// read under a read hold gets it too, because a writer may wait between the two. Package redisson allows that read. A
-	// call for a semaphore gets it if such holds leave too few permits. To re-enter the lock, take it both times under one
-	// WithOwner.
+	// call for a semaphore gets it if such holds leave too few permits. To re-enter, lock both times under one WithOwner.
 	ErrDeadlock = errors.New("deadlock")
 	// ErrUpgrade means that a call wants to write under a read hold of its own caller. It returns at once, because it
 	// would wait for itself. The read hold is one of its owner, or one from which its context descends. For a branch
@@ -79,8 +78,8 @@ var (
 	ErrInvalidName = errors.New("invalid name")
 	// ErrInvalidOption means that an option or an argument is nil, out of its bounds, or not for this kind of lock or
 	// redis client. New returns it, and every call on a handle with such an option. On a nil pointer or a zero value, each
-	// method with an error result returns it. The others return a zero result, a closed channel or an ended context. Its
-	// text says what is wrong, and what is allowed.
+	// method with an error result returns it. The others return a zero result, a closed channel or an ended context. With
+	// a nil context, functions that return a context panic. Its text says what is wrong, and what is allowed.
 	ErrInvalidOption = errors.New("invalid option")
 )
 

@@ -21,8 +21,8 @@ import (
 
 // A Hold is one successful acquisition of a lock, as Acquire, TryAcquire and Resume return it. It ends with Release or
 // Detach, or is lost before that. A lost hold must be released too. Err notices by the clock that the lease has ended.
-// A loss in Redis, for example by ForceUnlock, may be noticed only at the next renewal. The methods may be called from
-// any goroutine.
+// A loss in Redis, for example by ForceUnlock, may be noticed only at the next renewal or, without one, at the lease's
+// end. The methods may be called from any goroutine.
 type Hold struct {
 	_    [0]sync.Mutex // go vet refuses copies of a Hold: they would not be told of a loss
 	hold room.Hold     // guarded by the keeper's mu, except fields that never change
@@ -119,9 +119,9 @@ func (h *Hold) Owner() string {
 }
 
 // Context returns a context that ends when the hold is lost, when it is released, or when parent ends. After a loss or
-// a release its Err is context.Canceled, and context.Cause says which: ErrNotHeld, or ErrLost if the hold was lost before
-// its release. Each call of its Err checks the clock, as Hold.Err does, so it reports a loss even before Done is closed.
-// It has the values of parent, and names the same owner. The context of a hold that has ended has ended too.
+// a release its Err is context.Canceled, and context.Cause says which: ErrNotHeld, or ErrLost if the hold was lost
+// before its release. Each call of its Err checks the clock, as Hold.Err does, so it reports a loss even before Done is
+// closed. It has the values of parent, and so parent's owner. The context of a hold that has ended has ended too.
 //
 // The hold keeps the context, some 400 bytes, until either has ended. So do not make one for each step of a long hold,
 // unless each step has a parent that is cancelled after it.
@@ -216,8 +216,7 @@ func (h *Hold) judge() error {
 	return h.state()
 }
 
-// state returns nil if the hold is live, or why it is not. The caller holds the keeper's mu and has judged the session
-// by the clock.
+// state returns nil if the hold is live, or why it is not. It needs the keeper's mu, and a session judged by the clock.
 func (h *Hold) state() error {
 	switch {
 	case h.hold.Released:
@@ -327,8 +326,8 @@ func (h *Hold) markReturned(rests bool) {
 	}
 }
 
-// raise raises the token counter in Redis to at least that token; 0 raises nothing. A quorum needs it, because its token
-// comes from one of several primaries. held says whether Redis has the hold: if so, the counter is raised.
+// raise raises the token counter in Redis to at least that token; 0 raises nothing. A quorum needs it: its token comes
+// from one of several primaries. held says whether Redis has the hold: if so, the counter is raised.
 func (h *Hold) raise(ctx context.Context, within time.Duration, token int64) (held bool, err error) {
 	a := h.acquisition()
 	instant := wire.Instant(token) // the room and Redis store tokens without the owner's digits
@@ -459,9 +458,8 @@ func (h *Hold) event(err error) Event {
 	return Event{Name: h.lock.Name(), Owner: owner, Token: h.tokenOf(owner), Err: err, Kind: h.lock.kind, Read: h.lock.kind != wire.KindSemaphore && h.reads()}
 }
 
-// acquiredHook calls Hooks.Acquired, which must be set. began is when the call began to wait. Lost must not come before
-// Acquired, so a loss is told only after the hook has returned. If the hook panics, the hold is given back, so Released
-// is called.
+// acquiredHook calls Hooks.Acquired, which must be set. began is the start of the wait. Lost must come after Acquired,
+// so a loss is told when the hook has returned. If the hook panics, the hold is given back, so Released is called.
 func (h *Hold) acquiredHook(ctx context.Context, began clock.Instant) {
 	hook := h.lock.c.cfg.hooks.Acquired
 	k := h.keeper()

@@ -177,8 +177,7 @@ func (c *Client) newListeners(rdb redis.UniversalClient) {
 	})
 }
 
-// newLabelsAndAccess makes the book of labels, and the checker of the user's permissions, which runs before the first
-// acquisition.
+// newLabelsAndAccess makes the book of labels, and the checker of permissions, which runs before the first acquisition.
 func (c *Client) newLabelsAndAccess() {
 	c.labels = label.New(label.Config{
 		Transport: c.transport, Wire: c.wire, Prefix: c.cfg.prefix, Client: c.id, Text: c.cfg.label,
@@ -294,9 +293,9 @@ func (c *Client) shared(at int, s spec) *spec {
 
 // Once runs fn at most once in each interval of length every, over all processes that call it with that name. ran says
 // whether this call ran fn. Let every process call it several times in each interval, and not by a cron schedule: its
-// ticks come where an interval begins, and clocks a moment apart run fn twice or not at all. Use AtLeast there.
-// The intervals are counted by the server's clock, and begin at multiples of every since 1970 in UTC. every is from 1 ms
-// to 366 days, in whole milliseconds. All calls of one name must use the same interval: a run for a shorter one can fall
+// ticks come where an interval begins, and clocks a moment apart run fn twice or not at all. Use AtLeast there. The
+// intervals are counted by the server's clock, and begin at multiples of every since 1970 in UTC. every is from 1 ms to
+// 366 days, in whole milliseconds. All calls of one name must use the same interval: a run for a shorter one can fall
 // within a longer one. A run may directly follow that of the interval before.
 //
 // Once makes one attempt to take the lock of that name, and runs fn under it as Lock.Do does: fn's context ends if the
@@ -338,16 +337,16 @@ func (c *Client) Once(ctx context.Context, name string, every time.Duration, fn 
 // Resume makes the hold of a ticket a hold of this client. Its token, name, owner, side (reading or writing) and
 // options stay the same, except Sticky. A ticket works once: of two calls at the same time one gets the hold, and the
 // other gets ErrLost. Resume also returns ErrLost if the time that Detach was given is over, or if somebody removed the
-// hold. It returns ErrInvalidOption for a text that is not a ticket, and for a ticket of a client with another
-// KeyPrefix. Such a ticket still works in clients with its own KeyPrefix.
+// hold. It returns ErrInvalidOption for a text that is not a ticket, another KeyPrefix, or Replicas that do not suit
+// the client. Such a ticket still works in other clients.
 //
 // Resume does not wait for the lock, but while Redis does not answer it asks again: give ctx a deadline. If ctx ends
-// first, the error matches ctx's error and ErrUnavailable. The ticket may have been used by then. If so, the client
-// releases the hold, and another Resume returns ErrLost. If not, the ticket still works. If too few replicas
-// acknowledge the hold, Resume returns ErrReplicas, and the client releases the hold.
+// then, the error matches ctx's error and ErrUnavailable. If the answer comes just then, Resume may return the hold.
+// After an error the ticket still works, or was used: then the client releases the hold, and another Resume returns
+// ErrLost. If too few replicas acknowledge the hold, Resume returns ErrReplicas, and the client releases it.
 //
-// The hold is renewed again, unless it has NoWatchdog, and its MaxHold begins again. Release ends it. A hold without a
-// named owner keeps its generated owner name.
+// The hold is renewed again, unless it has NoWatchdog, and its MaxHold begins again. Release or Detach ends it, and no
+// Unlock or Downgrade reaches it. Resume ignores ctx's owner. A hold without a named owner keeps its generated name.
 func (c *Client) Resume(ctx context.Context, t Ticket) (*Hold, error) {
 	if c.unmade() {
 		return nil, fmt.Errorf("relock: %w", errUnmadeClient)
@@ -461,10 +460,11 @@ func (c *Client) check(ctx context.Context) error {
 }
 
 // Shutdown lets holders finish, and then closes the client. Waiters and new calls for a lock get ErrClosed. Re-entries
-// and calls like Info still succeed. When the last hold is released, and Redis has confirmed the releases or their
-// leases have ended, the client closes, and Shutdown returns nil. It does not wait for holds that are lost. If ctx ends
-// first, Shutdown returns ctx's error and says how many holds are left, and of which locks. The client then stays open
-// for them, and does not close by itself: call Shutdown again, or Close. After Close, Shutdown returns nil.
+// and calls like Info still succeed. When every hold is released or lost, and Redis has confirmed the releases, the
+// client closes, and Shutdown returns nil. A lost hold may have a release too, and each is given up 10 s after its
+// lease. Called under a hold, Shutdown waits for that hold. If ctx ends first, Shutdown returns ctx's error and says
+// how many holds are left, and of which locks. The client then stays open for them, and does not close by itself: call
+// Shutdown again, or Close. After Close, Shutdown returns nil.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)

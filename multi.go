@@ -21,8 +21,8 @@ import (
 // one Multi never deadlock, whatever locks they share. A caller that already holds a lock or Multi, or takes single
 // locks in another order, can deadlock. While it waits for a lock, a Multi holds those before it. The locks may be of
 // several kinds, clients and servers. A branch (WithChildOwner) needs a Multi of its own: Unlock could end an
-// ancestor's hold. If all locks are reading sides or semaphores, each owner needs a Multi of its own too: Lock returns
-// ErrOwnerMismatch while the Multi has holds of another owner.
+// ancestor's hold. With a reading side, or with semaphores only, each owner needs a Multi of its own too. Else calls
+// may return ErrOwnerMismatch while the Multi has another owner's holds.
 type Multi struct {
 	locks []*Lock // in the order of their keys
 	err   error   // why the locks cannot be held together; every call returns it
@@ -32,8 +32,9 @@ type Multi struct {
 
 var _ Locker = (*Multi)(nil)
 
-// NewMulti returns a Locker over the locks. It does no I/O. With no lock, with nil, or with one name twice, every call
-// returns ErrInvalidOption. With a bad handle every call returns that handle's error. Their order does not matter.
+// NewMulti returns a Locker over the locks, in any order. It does no I/O. The Multi's holds are on these handles: use
+// the handles for nothing else. With no lock, with nil, or with one name twice, every call returns ErrInvalidOption.
+// With a bad handle every call returns that handle's error.
 func NewMulti(locks ...*Lock) *Multi {
 	if err := together(locks); err != nil {
 		return &Multi{err: err}

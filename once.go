@@ -15,10 +15,10 @@ const maxRest = 366 * 24 * time.Hour
 // processes start by clocks that differ by more than the job takes. d is from 1 ms to 366 days, in whole milliseconds.
 //
 // Waiters keep their places, and get the lock when the rest is over. TryLock says that the lock is taken, and Info says
-// for how long. d is counted from the grant, so a re-entry changes nothing. After its last hold the owner is kept out
-// like everybody else. There is no rest if the call fails after Redis has granted the lock, for example because ctx
-// ended. There is none after ForceUnlock and ForceUnlockHolder, and ForceUnlock ends one that has begun. A process does
-// not pass such a lock from call to call: each grant comes from Redis.
+// for how long. d is counted from the grant, so a re-entry changes nothing. After its last hold, and during a
+// Cond.Wait, the owner is kept out like everybody else. A call that fails after its grant, for example because ctx
+// ended, leaves no rest, unless the client ends before Redis can be told. There is none after ForceUnlock and
+// ForceUnlockHolder, and ForceUnlock ends one that has begun. Each grant of such a lock comes from Redis.
 //
 // Client.NewLock, NewElection and Quorum.NewLock take AtLeast. RWLocks and semaphores return ErrInvalidOption, and so
 // does New with AtLeast in Defaults. If the server's clock steps back, the name rests longer by that step.

@@ -297,9 +297,9 @@ func Logger(l *slog.Logger) Option {
 // users may PUBLISH and SPUBLISH. If not, waiters notice an unlock by heartbeat, up to 10 s late.
 //
 // If all clients have the option, scripts publish only in the slot of their keys. Some hosted servers allow no more
-// than that: docs/servers.md lists them. The option needs no newer server than relock itself, but it needs the
-// permissions that docs/operations.md lists. A client with the option notices a ForceUnlock at its hold's next renewal,
-// or at once if it waits for the same lock. New returns ErrInvalidOption if a decorator hides the redis client's type.
+// than that: docs/servers.md lists them. The option needs no newer server than relock itself, but the permissions that
+// docs/operations.md lists. A client with the option notices a ForceUnlock at its hold's next renewal or end, or at
+// once if it waits for the lock. New returns ErrInvalidOption if a decorator hides the redis client's type.
 func ShardedPubSub() Option {
 	return option(func(c *config) error {
 		c.sharded = true

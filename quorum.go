@@ -30,8 +30,8 @@ type Quorum struct {
 
 // NewQuorum returns a Quorum of one client for each primary. It does no I/O. The caller must close the clients. Fewer
 // than two clients, nil, or one client twice is ErrInvalidOption. All processes must name the primaries in the same
-// order. Calls of its locks return ErrInvalidOption when they find that two clients use one server. To save commands,
-// they check this only on the 1st, 2nd, 4th, 8th occasion, and so on: other calls may succeed.
+// order. Calls of its locks return ErrInvalidOption when they find that two clients use one server. Two databases or
+// prefixes of it are not found. To save commands, they look only on the 1st, 2nd, 4th, 8th occasion, and so on.
 func NewQuorum(clients ...*Client) (*Quorum, error) {
 	for i, c := range clients {
 		if c.unmade() || slices.Contains(clients[:i], c) {

@@ -48,11 +48,12 @@ func (l *Lock) Lock(ctx context.Context) error {
 }
 
 // TryLock is Lock for at most the given time. If it returns true, the caller holds the lock and must call Unlock. It
-// returns (false, nil) if the lock was taken the whole time: Redis' latest answer said so or, with a wait above zero, a
-// hold of this client that the call stood in line for. A grant that came too late to be used counts as taken. After an error the caller holds nothing,
-// and must not call Unlock: the client releases what Redis may have granted. The error is ErrLost if a lost hold of the
-// handle, or of the call's named owner, must be unlocked first. It is ErrUnavailable if Redis gave no answer, or none to
-// the latest question. A call that waits asks again after a third of the TTL, or 10 s. Other errors are those of Lock.
+// returns (false, nil) if the lock was taken the whole time. Redis' latest answer said so or, with a wait above zero,
+// this client held the lock and the call stood in line for it. A grant that came too late to be used counts as taken.
+// After an error the caller holds nothing, and must not call Unlock: the client releases what Redis may have granted.
+// The error is ErrLost if a lost hold of the handle, or of the call's named owner, must be unlocked first. It is
+// ErrUnavailable if Redis answered no question, or failed to answer the latest in the time of one attempt (below). A
+// call that waits asks again after a third of the TTL, or 10 s. Other errors are those of Lock.
 //
 // With a wait of zero or less it makes one attempt. That takes at most a third of the TTL, or 100 ms if that is longer,
 // but never more than 2 s. With Replicas it may take their timeout plus a twelfth of the TTL, if that is longer.
@@ -81,9 +82,9 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. ErrLost matches ErrNotHeld too: test for ErrLost first. ErrUnconfirmed means that Redis did not answer within
 // the ReleaseTimeout: the hold has ended here, and the client keeps trying to tell Redis. If Redis refuses, Unlock
-// returns ErrUnconfirmed at once: the client does not try again, and the lease ends the hold. If Close interrupts the
-// release, the error is ErrClosed too. If the handle has only holds whose owners wait on a condition, Unlock ends one
-// of them and returns ErrNotHeld: that owner's Cond.Wait returns without it.
+// returns ErrUnconfirmed at once: the next renewal for the owner's other holds, or the lease, ends the hold. If Close
+// interrupts the release, the error is ErrClosed too. If the handle has only holds whose owners wait on a condition,
+// Unlock ends one of them and returns ErrNotHeld: that owner's Cond.Wait returns without it.
 func (l *Lock) Unlock() error {
 	if err := l.bad(); err != nil {
 		return lockError(l.Name(), err)
@@ -143,8 +144,9 @@ func (l *Lock) HoldCount() (live int) {
 	return live
 }
 
-// Token returns the fencing token of the newest hold of this handle that is not yet unlocked, even if it is lost.
-// Without one it returns 0. On a reading side or a semaphore it may be another goroutine's: use Acquire and Hold.Token.
+// Token returns the fencing token of the newest hold of this handle that is neither unlocked nor in a Cond.Wait, even
+// if it is lost. Without such a hold it returns 0. On a reading side or a semaphore it may be another goroutine's: use
+// Acquire and Hold.Token.
 func (l *Lock) Token() int64 {
 	if h := l.newest(); h != nil {
 		return h.token()
@@ -153,9 +155,9 @@ func (l *Lock) Token() int64 {
 }
 
 // Lost returns the channel that is closed when the newest hold of this handle that is not yet unlocked is lost. Holds
-// of Acquire and Do count too. Without such a hold it returns nil, on which a receive blocks: call it after Lock.
-// Unlock does not close the channel, and a later hold has its own. On a reading side or a semaphore the newest hold may
-// be another goroutine's: use Acquire and Hold.Lost.
+// of Acquire and Do count too, holds in a Cond.Wait do not. Without such a hold it returns nil, on which a receive
+// blocks: call it after Lock. Unlock does not close the channel, and a later hold has its own. On a reading side or a
+// semaphore the newest hold may be another goroutine's: use Acquire and Hold.Lost.
 func (l *Lock) Lost() <-chan struct{} {
 	if h := l.newest(); h != nil {
 		return h.Lost()
@@ -199,9 +201,9 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 // ForceUnlock reads who holds the lock, in any process, and ends these grants. A later grant stays. If nobody holds the
 // lock but its name rests (AtLeast, Once), it ends that rest. It reports whether it ended a grant or a rest. Its errors
 // are those of Info. After an error some grants may have ended, and the result may be true. The handle may be of
-// another kind than the lock. The next waiter gets the lock. The holders are told at once, or notice it at their next
-// renewal: their holds are lost. Until then they may work while somebody else holds the lock: only the fencing token
-// protects. Use it when a holder is known to be gone. To end only what Info showed, use ForceUnlockHolder.
+// another kind than the lock. The next waiter gets the lock. The holders lose their holds: they are told at once, or
+// notice at the next renewal or the lease's end. Until then they may work beside the next holder: only the fencing
+// token protects. Use it when a holder is known to be gone. To end only what Info showed, use ForceUnlockHolder.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	ended, err := forceHolders(ctx, l)
 	return len(ended.Holders) > 0 || ended.Resting > 0, err
@@ -209,7 +211,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 
 // ForceUnlockHolder ends the grant of one holder, as Info showed it, with all its holds in every process. Nothing else
 // changes: other readers and other holders of permits keep their holds, and the queue keeps its order. The next waiter
-// gets the lock unless another holder excludes that waiter. The holder is told at once, or by its next renewal.
+// gets the lock unless another holder excludes that waiter. The holder is told as by ForceUnlock.
 //
 // h.Token and h.Owner name the grant; one may be zero and then matches any. Redis compares the token and ends the grant
 // in one step, so a later grant is safe. But since Info read it, a process may have passed the grant on to another of
@@ -485,8 +487,7 @@ func (l *Lock) newest() (h *Hold) {
 	return h
 }
 
-// look runs f under the keeper's mu, after holds whose time is over were lost. Without a keeper there is no hold, and f
-// does not run.
+// look runs f under the keeper's mu, once holds whose time is over are lost. Without a keeper it does not run f.
 func (l *Lock) look(f func()) {
 	if l.bad() != nil {
 		return

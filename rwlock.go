@@ -9,7 +9,7 @@ import (
 )
 
 // An RWLock is a handle on the read/write lock of one name: any number of readers share it, or one owner writes. As a
-// Locker it locks for writing.
+// Locker it locks for writing. Goroutines may share it.
 //
 // Both sides are reentrant for a named owner. A writer may also read. An owner that only reads cannot write, and gets
 // ErrUpgrade at once, because two such owners would wait for each other. An owner that reads may read again ahead of

@@ -25,10 +25,10 @@ type Hooks struct {
 	Waiting func(context.Context, Event)
 	// Acquired is called when a call has a hold, right before the call returns. Event.Waited is how long it waited.
 	Acquired func(context.Context, Event)
-	// GaveUp is called when a call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason:
-	// the lock was taken all the time, the call's context has ended, or Redis could not be asked. The call returns that
-	// error, except that TryLock, TryDo and Once return no error if the lock was taken. GaveUp is not called if Waiting or
-	// Acquired did not return. Nor is it if the call was refused at once: for a name, an option, a deadlock, an ended ctx.
+	// GaveUp is called when a call has ended without a hold. Event.Waited is how long it waited. Event.Err is the reason,
+	// such as a taken lock, an ended context or an outage. The call returns that error, except that TryLock, TryDo and
+	// Once return no error if the lock was taken. GaveUp is not called if Waiting or Acquired did not return. Nor is it if
+	// the call was refused at once: for a name, an option, ctx's owner, a deadlock, an ended ctx.
 	GaveUp func(context.Context, Event)
 	// Renewed is called when a hold's lease was extended, as it is every third of its TTL.
 	Renewed func(Event)

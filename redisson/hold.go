@@ -15,8 +15,8 @@ import (
 
 // A Hold is one successful acquisition of a lock, as Acquire and TryAcquire return it. It ends with Release, or is lost
 // before that. A lost hold must be released too. Err checks the clock, and so knows at once that the lease has ended. A
-// loss in Redis, for example by ForceUnlock, is noticed at the next renewal. The methods may be called from any
-// goroutine.
+// loss in Redis, for example by ForceUnlock, is noticed at the next renewal or, without one, at the lease's end. The
+// methods may be called from any goroutine.
 type Hold struct {
 	s        *session
 	lock     *Lock

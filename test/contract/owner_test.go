@@ -241,6 +241,12 @@ func TestOwnerTravelsWithTheContext(t *testing.T) {
 	}
 }
 
+func TestANilContextHasNoOwner(t *testing.T) {
+	if id, ok := relock.OwnerFrom(nil); id != "" || ok { //nolint:staticcheck // a nil context is what is tried
+		t.Errorf("OwnerFrom of no context = %q, %v", id, ok)
+	}
+}
+
 // badOwners are no names of owners.
 var badOwners = []string{"", strings.Repeat("x", 513), "a\xff"}
 

@@ -8,6 +8,11 @@ var familyRules = []Rule{
 		[]string{"TestContextKnowsTheHoldsItDescendsFrom"},
 	},
 	{
+		"a nil context has no owner", ". OwnerFrom",
+		"if ctx != nil {", "{",
+		[]string{"TestANilContextHasNoOwner"},
+	},
+	{
 		"a context knows its outer holds", ". FromContext",
 		"return held, true }", "return held, true }; break",
 		[]string{"TestContextKnowsTheHoldsItDescendsFrom"},
