@@ -251,15 +251,12 @@ func ask(ctx context.Context, l *Lock, q question) ([]any, error) {
 
 // askAgain tries a script that may be repeated, up to three times. unanswered: one try had no answer, and may have run.
 func askAgain(ctx context.Context, l *Lock, q question) (raw []any, unanswered bool, err error) {
-	if err = cmp.Or(l.bad(), unusable(ctx)); err == nil {
-		err = over(ctx, l.c) // before Await, which may wait for what a closing client leaves behind
-	}
-	if err != nil {
+	if err = cmp.Or(l.bad(), unusable(ctx)); err != nil {
 		return nil, false, lockError(l.Name(), err)
 	}
-	l.c.leaving.Await(ctx, l.hash, time.Second) // otherwise a hold whose release is in progress would still be shown
 	call := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash))
 	err = tries(ctx, l.c, func() (err error) {
+		l.c.leaving.Await(ctx, l.hash, time.Second) // otherwise a hold whose release is in progress would still be shown
 		raw, err = l.c.transport.Do(ctx, inspectTimeout, call)
 		unanswered = unanswered || err != nil && transport.Classify(err) == transport.Unknown
 		return err

@@ -63,6 +63,24 @@ func TestDeadlineOfAContextTellsAnOutageFromATakenLock(t *testing.T) {
 	})
 }
 
+// A read waits until what this client has released of the lock is released. In an outage the context may end it then.
+// Fails when the error is that of the context alone, as of a Redis that answers.
+func TestAReadThatWaitsForAReleaseTellsAnOutage(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := pooled(x)
+		l := c.NewLock("a")
+		rig.Must(t, l.Lock(t.Context()))
+		heal := link.Hole()
+		rig.WantIs(t, l.Unlock(), relock.ErrUnconfirmed)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := l.Info(ctx)
+		rig.WantIs(t, err, context.DeadlineExceeded)
+		rig.WantIs(t, err, relock.ErrUnavailable)
+		heal()
+	})
+}
+
 // What is read is asked for three times, for 5 s each.
 // Fails when a third question is not asked, or a fourth is.
 func TestWhatIsReadIsAskedForThreeTimes(t *testing.T) {

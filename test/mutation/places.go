@@ -358,4 +358,10 @@ var placeRules = []Rule{
 		"t.barred(forCaller(err))", "forCaller(err)",
 		[]string{"TestLocksTellsOfARotationAsOfAnOutage"},
 	},
+	{
+		"a read that waits for a release tells an outage", ". askAgain",
+		"call := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash))",
+		"l.c.leaving.Await(ctx, l.hash, time.Second); call := q(l.c.wire, key.Of(l.c.cfg.prefix, l.hash))",
+		[]string{"TestAReadThatWaitsForAReleaseTellsAnOutage"},
+	},
 }
