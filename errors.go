@@ -146,21 +146,17 @@ func (e *requestError) Error() string {
 	return text
 }
 
-// Unwrap makes the refusal of a lock in another layout an ErrKind.
+// Unwrap makes the refusal of a lock in another layout an ErrKind. It makes every other failure an ErrUnavailable,
+// except a lasting refusal by Redis and a closed go-redis client.
 func (e *requestError) Unwrap() []error {
-	if _, is := transport.OtherLayout(e.err); is {
+	outcome := transport.Classify(e.err)
+	switch _, is := transport.OtherLayout(e.err); {
+	case is:
 		return []error{ErrKind, e.err}
+	case outcome != transport.Refused && outcome != transport.Closed:
+		return []error{ErrUnavailable, e.err}
 	}
 	return []error{e.err}
-}
-
-// Is makes every failure match ErrUnavailable, except a lasting refusal by Redis and a closed go-redis client.
-func (e *requestError) Is(target error) bool {
-	if target != ErrUnavailable {
-		return false
-	}
-	outcome := transport.Classify(e.err)
-	return outcome != transport.Refused && outcome != transport.Closed
 }
 
 // otherLayout says in which layout others use a name. stored is the kind that Redis keeps.

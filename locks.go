@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"slices"
 
+	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/key"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/wire"
@@ -110,7 +111,7 @@ func (s *scan) look(locks []*Lock) error {
 	var silence *requestError // set once Redis did not answer about a lock: then no other lock is read on its own
 	for i, page := range s.pages(locks) {
 		all[i], errs[i] = s.whole(locks[i], page, silence)
-		if failed, is := errors.AsType[*requestError](errs[i]); is && failed.Is(ErrUnavailable) && !transport.TryAgain(failed.err) {
+		if failed, is := errors.AsType[*requestError](errs[i]); is && ending.Is(failed, ErrUnavailable) && !transport.TryAgain(failed.err) {
 			silence = failed
 		}
 		switch ended := over(s.ctx, s.c); {

@@ -10,7 +10,8 @@
 // The resource remembers the largest token that it has seen. A smaller one is refused with an error that matches
 // [ErrStale]. An equal one passes, because one hold may write several times and nested holds share a token.
 //
-// Readers of a read/write lock must not use their tokens here: a reader's token would refuse an earlier writer.
+// Readers of a read/write lock and users of a semaphore must not use their tokens here. Several of them hold at a time,
+// and a later token would refuse an earlier holder.
 package fence
 
 import (
@@ -24,6 +25,9 @@ var ErrStale = errors.New("stale fencing token")
 
 // errNoToken is the error of a token that no grant has.
 var errNoToken = errors.New("no fencing token: Token returns 0 if nothing is held")
+
+// errPipeline is the error of a comparison that would only be queued.
+var errPipeline = errors.New("a pipeline has no reply to judge before Exec: pass a client")
 
 // stale is the error of a token that was refused by a newer one.
 func stale(resource string, token, newer any) error {

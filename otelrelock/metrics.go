@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -88,7 +89,7 @@ func (m *measures) hooks() relock.Hooks {
 			m.count(e, g, 1)
 		},
 		GaveUp: func(ctx context.Context, e relock.Event) {
-			outcome, kind := ofWait(e.Err)
+			outcome, kind := ofWait(e)
 			m.waited.Record(ctx, e.Waited.Seconds(), m.of(e).with(outcome, kind))
 		},
 		Renewed:       func(e relock.Event) { m.renewed.Add(ctx, 1, m.of(e).told) },
@@ -108,12 +109,17 @@ func (m *measures) count(e relock.Event, g *group, by int64) {
 	g.held.Add(by)
 }
 
+// calm is how long a call that is cancelled may have waited without an answer before that is an outage.
+const calm = 100 * time.Millisecond
+
 // ofWait returns the outcome and the error type of a call without a lock. It ignores the cause of the
 // context, which may be the error of another call.
-func ofWait(err error) (outcome, kind string) {
-	switch {
+func ofWait(e relock.Event) (outcome, kind string) {
+	switch err := e.Err; {
 	case ending.Is(err, relock.ErrNotAcquired):
 		return "taken", "not_acquired"
+	case ending.Is(err, relock.ErrUnavailable) && (e.Waited > calm || !ending.Is(err, context.Canceled)):
+		return "error", "unavailable" // before the end of the context, which an outage often waits for
 	case ending.Is(err, context.DeadlineExceeded):
 		return "timeout", "deadline_exceeded"
 	case ending.Is(err, context.Canceled):

@@ -190,6 +190,60 @@ func TestMetricsFollowALockThroughItsLife(t *testing.T) {
 	})
 }
 
+// Fails when a Redis that does not answer is told as a lock that is taken: the usual call has a deadline in its
+// context, and a request ends when its client hangs up.
+func TestAnOutageIsToldAsAnErrorHoweverItsCallEnds(t *testing.T) {
+	const told = "error.type=unavailable kind=plain mode=write name=a outcome=error: "
+	for how, call := range map[string]func(t *testing.T, l *relock.Lock){
+		"a deadline": func(t *testing.T, l *relock.Lock) {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			rig.WantIs(t, l.Lock(ctx), context.DeadlineExceeded, relock.ErrUnavailable)
+		},
+		"a cancellation": func(t *testing.T, l *relock.Lock) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(3*time.Second, cancel)
+			rig.WantIs(t, l.Lock(ctx), context.Canceled, relock.ErrUnavailable)
+		},
+		"its own wait": func(t *testing.T, l *relock.Lock) {
+			_, err := l.TryLock(t.Context(), 3*time.Second)
+			rig.WantIs(t, err, relock.ErrUnavailable)
+		},
+	} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			s := watch(t, otelrelock.KeepNames())
+			c, link := x.Linked(s.hooks)
+			link.Hole()
+			call(t, c.NewLock("a"))
+			if s.want("relock.lock.wait.duration", told+"1 in 3s"); t.Failed() {
+				t.Log("ended by", how)
+			}
+		})
+	}
+}
+
+// Fails when a call that was cancelled before Redis could answer is told as an outage, or when the error of another
+// call is that of this one.
+func TestACallThatIsCancelledEarlyIsNoOutage(t *testing.T) {
+	for _, cause := range []error{nil, relock.ErrUnavailable} {
+		rig.Run(t, func(t *testing.T, x *rig.Lab) {
+			s := watch(t, otelrelock.KeepNames())
+			c, link := x.Linked(s.hooks)
+			link.Latency(20 * time.Millisecond)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(10*time.Millisecond, func() { cancel(cause) })
+			rig.WantIs(t, c.NewLock("a").Lock(ctx), context.Canceled)
+			rig.MustAcquire(t, x.Lock("b"))
+			ctx, cancel = context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Minute, func() { cancel(cause) })
+			rig.WantIs(t, c.NewLock("b").Lock(ctx), context.Canceled)
+			s.want("relock.lock.wait.duration",
+				"error.type=canceled kind=plain mode=write name=a outcome=canceled: 1 in 0.01s",
+				"error.type=canceled kind=plain mode=write name=b outcome=canceled: 1 in 60s")
+		})
+	}
+}
+
 // Fails when the cause of a context is taken for what has happened to the call: it is what
 // another call has met, as an errgroup has it.
 func TestOutcomeOfAWaitIsNotTheCauseOfItsContext(t *testing.T) {

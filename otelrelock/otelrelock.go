@@ -21,11 +21,13 @@
 // "semaphore") and relock.lock.mode ("read" or "write"); of durations relock.lock.outcome as
 // well: of a wait "acquired", "taken" (TryLock and its like), "timeout" or "canceled" (the
 // context's end), "closed" or "error"; of a hold "released", "unconfirmed", "lost"
-// or "error". A failure among these has error.type too. A loss also has relock.lock.reason, one of:
+// or "error". A failure among these has error.type too: that of an outage is "unavailable".
+// An outage is an "error" also where the context has ended. But a call that is cancelled
+// within 100 ms is "canceled". A loss also has relock.lock.reason, one of:
 //
 //	unreachable   no renewal was answered in time: look at Redis, the network, and pauses of the process
 //	replicas      too few replicas acknowledged the renewals
-//	data_lost     Redis no longer had the hold: it lost data, or the message of a ForceUnlock was missed
+//	data_lost     Redis no longer had the hold: lost data, a clock step, or a missed ForceUnlock
 //	forced        an operator ended the grant (ForceUnlock)
 //	ancestor      a branch (WithChildOwner) had entered through a hold of an ancestor, and that has ended
 //	max_hold      MaxHold is over: the program asked for that

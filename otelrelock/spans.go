@@ -94,7 +94,7 @@ func (s *spans) asked(ctx context.Context, e relock.Event) {
 	now := time.Now()
 	_, span := s.tracer.Start(ctx, "relock.acquire", trace.WithTimestamp(now.Add(-e.Waited)), trace.WithAttributes(about(e)...))
 	if e.Err != nil {
-		outcome, kind := ofWait(e.Err)
+		outcome, kind := ofWait(e)
 		fail(span, e.Err, outcome, kind)
 	}
 	span.End(trace.WithTimestamp(now))

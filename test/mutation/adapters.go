@@ -13,6 +13,26 @@ var adapterRules = []Rule{
 		[]string{"TestOutcomeOfAWaitIsNotTheCauseOfItsContext"},
 	},
 	{
+		"otel: an outage is told before the end of the context", "otelrelock ofWait",
+		"ending.Is(err, relock.ErrUnavailable) &&", "ending.Is(err, relock.ErrUnavailable) && !ending.Is(err, context.DeadlineExceeded) &&",
+		[]string{"TestAnOutageIsToldAsAnErrorHoweverItsCallEnds"},
+	},
+	{
+		"otel: an outage is told though its call was cancelled", "otelrelock ofWait",
+		"e.Waited > calm ||", "",
+		[]string{"TestAnOutageIsToldAsAnErrorHoweverItsCallEnds"},
+	},
+	{
+		"otel: a call that is cancelled early is no outage", "otelrelock ofWait",
+		"e.Waited > calm ||", "e.Waited > 0 ||",
+		[]string{"TestACallThatIsCancelledEarlyIsNoOutage"},
+	},
+	{
+		"otel: an outage of another call is none of this one", "otelrelock ofWait",
+		"ending.Is(err, relock.ErrUnavailable)", "errors.Is(err, relock.ErrUnavailable)",
+		[]string{"TestACallThatIsCancelledEarlyIsNoOutage"},
+	},
+	{
 		"otel: a loss that a release finds is counted", "otelrelock measures.hooks",
 		"if isLoss(e) {", "if false {",
 		[]string{"TestLossIsCountedOnceWhoeverFindsIt"},

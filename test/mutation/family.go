@@ -398,6 +398,22 @@ var familyRules = []Rule{
 		[]string{"TestRedisRefusesWhatIsNoToken"},
 	},
 	{
+		"fence: a pipeline is refused", "fence Script.Run",
+		"if _, is := rdb.(redis.Pipeliner); is {", "if _, is := rdb.(redis.Pipeliner); is && rdb == nil {",
+		[]string{"TestAPipelineIsRefusedBeforeAnythingIsQueued"},
+	},
+	{
+		"fence: a source whose reply is lost does not run again", "fence send",
+		"client.Process(ctx, once{cmd})", "client.Process(ctx, cmd)",
+		[]string{"TestASourceWhoseReplyIsLostDoesNotRunAgain", "TestASourceWhoseReplyIsLostDoesNotRunAgainInACluster"},
+	},
+	{
+		"fence: an error of the source is no refusal", "fence Script.Run",
+		"strings.CutPrefix(answer.Error(), refusal)",
+		`strings.CutPrefix(strings.TrimPrefix(answer.Error(), "RELOCK-"), "STALE ")`,
+		[]string{"TestAnErrorOfTheSourceIsNoRefusal"},
+	},
+	{
 		"fence: PostgreSQL and SQLite store no older token", "fence Dialect.advance",
 		"tx.ExecContext(ctx, $sql, resource, token)",
 		"tx.ExecContext(ctx, `INSERT INTO relock_fences VALUES ($1, $2) ON CONFLICT (resource) DO UPDATE SET token = excluded.token`, resource, token)",

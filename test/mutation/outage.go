@@ -4,8 +4,8 @@ package mutation
 // never told.
 var outageRules = []Rule{
 	{
-		"an outage is an ErrUnavailable", ". requestError.Is",
-		"return outcome != transport.Refused && outcome != transport.Closed", "return outcome > 99",
+		"an outage is an ErrUnavailable", ". requestError.Unwrap",
+		"return []error{ErrUnavailable, e.err}", "return []error{e.err}",
 		[]string{"TestDeadlineOfAContextTellsAnOutageFromATakenLock", "TestAnOutageIsNeverTakenForContention"},
 	},
 	{

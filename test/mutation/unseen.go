@@ -78,7 +78,7 @@ var unseenRules = []Rule{
 		[]string{"TestAShardedHolderThatIsWantedDoesNotListen"},
 	},
 	{
-		"a closed redis client is no outage", ". requestError.Is",
+		"a closed redis client is no outage", ". requestError.Unwrap",
 		"&& outcome != transport.Closed", "",
 		[]string{"TestClosedRedisClientIsToldAtOnce"},
 	},
