@@ -44,6 +44,7 @@ type reader[T any] func(ctx context.Context, key string, last T) (found T, worke
 type answer[T any] struct {
 	found T
 	at    time.Time // zero: known to be old
+	ok    bool      // false: Redis did not answer all
 }
 
 func newReads[T any](every time.Duration, read reader[T]) *reads[T] {
@@ -88,7 +89,7 @@ func (r *reads[T]) look(key string) (found T, known bool, under <-chan struct{},
 		resting = min(resting, r.ended.Add(restWithin).Sub(now))
 	}
 	switch {
-	case known && now.Sub(one.at) < r.every, known && !one.at.IsZero() && r.under == nil && resting > 0:
+	case known && one.ok && now.Sub(one.at) < r.every, known && !one.at.IsZero() && r.under == nil && resting > 0:
 		return one.found, true, nil, 0
 	case r.under != nil:
 		return one.found, known, r.under, 0
@@ -109,7 +110,7 @@ func (r *reads[T]) run(key string, last T, over chan struct{}) {
 	end := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.kept[key] = answer[T]{found, end}
+	r.kept[key] = answer[T]{found, end, ok}
 	r.forget()
 	r.ended, r.free = end, end.Add(r.pause(ok, worked))
 	r.fails = !ok

@@ -281,3 +281,33 @@ func TestAnOutageThatBeginsWithinAReadIsSeenToEndWithinSeconds(t *testing.T) {
 		}
 	})
 }
+
+// Redis is out of reach for a moment, and a page is as good for an hour. Fails when what could not be read counts as
+// read: the outage was shown for an hour.
+func TestAFailedReadIsMadeAgainWithinSecondsThoughDataMayBeOld(t *testing.T) {
+	run(t, func(b *board) {
+		b.hold("x", "a")
+		c, link := b.x.Linked()
+		b.Handler = relockweb.Handler(c, relockweb.Refresh(time.Hour))
+		for range 2 { // nothing is known, then old data
+			heal := link.Cut()
+			for range 12 {
+				virtual.Sleep(time.Second)
+				for _, address := range []string{"/", "/lock?name=a"} {
+					b.do(httptest.NewRequest(http.MethodGet, address, nil))
+				}
+			}
+			b.has(b.do(httptest.NewRequest(http.MethodGet, "/", nil)).Body.String(), `role="alert">Redis`, `data-seconds="5"`)
+			heal()
+			virtual.Sleep(20 * time.Second)
+			for _, address := range []string{"/", "/lock?name=a"} {
+				b.do(httptest.NewRequest(http.MethodGet, address, nil)) // it may show the old answer, and has a new one read
+				virtual.Sleep(time.Second)
+				page := b.get(address, http.StatusOK)
+				b.lacks(page, `role="alert">Redis`)
+				b.has(page, "<bdi>x</bdi>", `data-seconds="3600"`)
+			}
+			virtual.Sleep(time.Hour)
+		}
+	})
+}

@@ -80,8 +80,18 @@ var dashboardRules = []Rule{
 	},
 	{
 		"all who look share one read", "relockweb reads.look",
-		"case known && now.Sub(one.at) < r.every,", "case",
+		"case known && one.ok && now.Sub(one.at) < r.every,", "case",
 		[]string{"TestAllWhoLookShareOneRead"},
+	},
+	{
+		"a failed read is kept until its retry is due", "relockweb reads.look",
+		"known && one.ok && now.Sub", "known && now.Sub",
+		[]string{"TestAFailedReadIsMadeAgainWithinSecondsThoughDataMayBeOld"},
+	},
+	{
+		"a page of a failed read renews itself in seconds", "relockweb show",
+		"if p.failed() {", "if false && p.failed() {",
+		[]string{"TestAFailedReadIsMadeAgainWithinSecondsThoughDataMayBeOld"},
 	},
 	{
 		"a read that failed delays the next by seconds", "relockweb reads.pause",
