@@ -108,14 +108,6 @@ func address(at string, q url.Values, key, value string) string {
 	return at + "?" + with.Encode()
 }
 
-// heldFor returns how long the longest of the known holders has held, in ms.
-func (l lock) heldFor() (longest int64) {
-	for _, h := range l.Holders {
-		longest = max(longest, h.HeldMS)
-	}
-	return longest
-}
-
 // Hidden returns how many holders are not shown.
 func (l lock) Hidden() int { return l.HolderCount - len(l.Holders) }
 

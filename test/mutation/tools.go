@@ -105,7 +105,7 @@ var dashboardRules = []Rule{
 	},
 	{
 		"grants of two names are told apart on the dashboard", "relockweb remember",
-		"grant{one.Name, h.Token}", "grant{token: h.Token}",
+		"id{one.Name, g.token}", "id{token: g.token}",
 		[]string{"TestGrantsOfTwoNamesWithOneTokenAreToldApart"},
 	},
 	{
@@ -140,17 +140,17 @@ var dashboardRules = []Rule{
 	},
 	{
 		"a lease that rose was renewed", "relockweb remember",
-		"known && h.LeaseMS <= was.LeaseMS", "known && h.LeaseMS <= was.longest",
+		"known && g.leaseMS <= was.leaseMS", "known && g.leaseMS <= was.longest",
 		[]string{"TestAHoldWithALongerNestedOneIsNotMarkedForEver"},
 	},
 	{
 		"a ticket says nothing about the lease of who resumes it", "relockweb remember",
-		"if !h.detached {", "if true {",
+		"if !g.detached {", "if true {",
 		[]string{"TestAHoldThatWasResumedIsNotMarkedAsOneThatIsNotRenewed", "TestATicketIsNotMarkedAsNotRenewed"},
 	},
 	{
 		"a lock's own page has the marks of the list", "relockweb site.readLock",
-		"remember([]lock{d.Lock}, []lock{last.Lock})", "",
+		"remember(found, []lock{last.Lock})", "",
 		[]string{"TestALocksOwnPageMarksALeaseThatIsNotRenewed"},
 	},
 	{
@@ -165,7 +165,7 @@ var dashboardRules = []Rule{
 	},
 	{
 		"the list is sorted by the lease that is left", "relockweb sorted",
-		"cmp.Compare(a.leaseLeft(), b.leaseLeft())", "cmp.Compare(b.leaseLeft(), a.leaseLeft())",
+		"cmp.Compare(a.leaseLeft, b.leaseLeft)", "cmp.Compare(b.leaseLeft, a.leaseLeft)",
 		[]string{"TestListIsOrderedAsAsked"},
 	},
 	{
@@ -177,6 +177,11 @@ var dashboardRules = []Rule{
 		"the list shows five holders of a lock", "relockweb fewOf",
 		"5", "50",
 		[]string{"TestAListShowsFiveHoldersOfALockAndCountsAll"},
+	},
+	{
+		"the list judges a lock by all of its holders", "relockweb lockOf",
+		"for i, h := range info.Holders {", "for i, h := range info.Holders[:min(len(info.Holders), some)] {",
+		[]string{"TestAHolderThatTheListDoesNotShowNeedsAttentionToo"},
 	},
 	{
 		"the numbers of the dashboard count all holders", "relockweb lockOf",
