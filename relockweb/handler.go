@@ -8,9 +8,10 @@
 // [AllowForce] lets it.
 //
 // All visitors share what is read. After a read for which Redis worked for d, the next read of that
-// kind begins 24 d later at the earliest. So a server spends less than 5 % of a core on each of the
-// two kinds of page, with any number of visitors. A lock of which nothing is known yet is read within 400 ms, or
-// after the read that is in progress.
+// kind begins 24 d later at the earliest. A lock of which nothing is known yet is read within 400 ms, or
+// after the read that is in progress. Such a lock waits as others do while these reads have taken more than half a
+// second of the last minute. So over minutes the list, and all pages of locks, each use less than 5 % of a server's
+// core, with any number of visitors.
 //
 // The user of the client needs +scan in addition to what locks need.
 package relockweb

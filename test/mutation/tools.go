@@ -5,8 +5,18 @@ package mutation
 var dashboardRules = []Rule{
 	{
 		"who asks about another lock does not wait for the rest", "relockweb reads.look",
-		"resting = min(resting, r.ended.Add(restWithin).Sub(now))", "_ = restWithin",
+		"resting = min(resting, later(r.ended.Add(restWithin), r.early.Add(-mostEarly)).Sub(now))", "_, _ = restWithin, mostEarly",
 		[]string{"TestLockOfWhichNothingIsKnownIsReadSoon"},
+	},
+	{
+		"those who ask about many locks wait for the rest", "relockweb reads.run",
+		"r.early = later(r.early, end).Add(earlyRest * worked)", "_ = earlyRest",
+		[]string{"TestVisitorsOfManyLocksCostNoMoreThanOthers"},
+	},
+	{
+		"an early read does not end the rest of another", "relockweb reads.run",
+		"free = later(free, r.free)", "",
+		[]string{"TestVisitorsOfManyLocksCostNoMoreThanOthers"},
 	},
 	{
 		"a dashboard is read-only unless force is allowed", "relockweb Handler",
