@@ -32,13 +32,15 @@ import (
 type Option func(*site) error
 
 // AllowForce lets a request end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does, if may returns true for
-// it. may is called for each such request, and must check who sends it. Others get status 403. Without the option
-// nobody can end anything. If may is nil, every answer is an error.
+// it. Others get status 403. Without the option nobody can end anything. If may is nil, every answer is an error.
 //
 // Such a request must come from a page of the same origin, after a page that asks whether it is meant. It ends the
 // grants that were chosen on that page, by their tokens, and nothing else. If nobody holds the lock, it ends the rest
 // of the name that was shown (AtLeast, Once). It also ends a rest that ends in the same millisecond, such as that of a
-// next run of Once in the interval.
+// next run of Once in the interval. Each of these requests reads from Redis, as does the page that asks.
+//
+// may must check who sends the request. It is also called for each view of a lock's page, which offers the button only
+// to those who may. So it must not use up a code, and its calls are no attempts to end a grant.
 func AllowForce(may func(r *http.Request) bool) Option {
 	return func(s *site) error {
 		if may == nil {
