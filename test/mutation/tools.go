@@ -79,6 +79,16 @@ var dashboardRules = []Rule{
 		[]string{"TestMatchHidesOtherLocks"},
 	},
 	{
+		"Hosts refuses other hosts", "relockweb site.hosted",
+		"if _, err := netip.ParseAddr(host); s.hosts != nil", "if _, err := netip.ParseAddr(host); false && s.hosts != nil",
+		[]string{"TestOnlyTheHostsThatAreNamedAreServed", "TestHostsWithoutANameAreAddresses"},
+	},
+	{
+		"the case and the port of a host do not matter", "relockweb Hosts",
+		"s.hosts[hostname(name)] = true", "s.hosts[name] = true",
+		[]string{"TestOnlyTheHostsThatAreNamedAreServed"},
+	},
+	{
 		"names are escaped", "relockweb import",
 		`"html/template"`, `"text/template"`,
 		[]string{"TestHostileNamesAreTextAndNothingElse"},
@@ -423,8 +433,8 @@ var commandRules = []Rule{
 		[]string{"TestTopRestsNineteenTimesAsLongAsItLooks"},
 	},
 	{
-		"a page is for hosts that are known", "cmd/relock view.checked",
-		"if !v.known(r.Host) {", "if false {",
+		"a page is for hosts that are known", "cmd/relock view.options",
+		"relockweb.Hosts(v.hosts...), ", "",
 		[]string{"TestServeShowsTheLocksUntilItIsTerminated"},
 	},
 }
