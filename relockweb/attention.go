@@ -18,26 +18,28 @@ const (
 )
 
 // remember finds, from the last read, the longest lease that was seen of each grant since it was renewed, which is when
-// the lease rose. Fading compares with it. A ticket's lease is not renewed, and its resumption has another one.
+// the lease rose. Method fading compares with it. A ticket's lease is not renewed, and its resumption has another one.
 func remember(locks, last []lock) {
-	type grant struct { // tokens of two names may be equal
+	type id struct { // tokens of two names may be equal
 		name  string
 		token int64
 	}
-	before := map[grant]holder{}
+	before := map[id]grant{}
 	for _, one := range last {
-		for _, h := range one.Holders {
-			if !h.detached {
-				before[grant{one.Name, h.Token}] = h
+		for _, g := range one.grants {
+			if !g.detached {
+				before[id{one.Name, g.token}] = g
 			}
 		}
 	}
-	for _, one := range locks {
-		for i, h := range one.Holders {
-			one.Holders[i].longest = h.LeaseMS
-			if was, known := before[grant{one.Name, h.Token}]; known && h.LeaseMS <= was.LeaseMS {
-				one.Holders[i].longest = was.longest
+	for i := range locks {
+		one := &locks[i]
+		for j := range one.grants {
+			g := &one.grants[j]
+			if was, known := before[id{one.Name, g.token}]; known && g.leaseMS <= was.leaseMS {
+				g.longest = was.longest
 			}
+			one.fading = one.fading || g.fading()
 		}
 	}
 }
@@ -47,31 +49,23 @@ func (l lock) Marks() (marks []string) {
 	if l.WaiterCount >= longQueue {
 		marks = append(marks, "long queue")
 	}
-	if held := l.heldFor(); held >= longHeld.Milliseconds() {
+	if l.heldFor >= longHeld.Milliseconds() {
 		marks = append(marks, "long hold")
 	}
-	if slices.ContainsFunc(l.Holders, holder.Fading) {
+	if l.fading {
 		marks = append(marks, "lease not renewed")
 	}
 	return marks
 }
 
-// Fading reports whether more than half of the lease has passed. A watchdog renews it each third. For a sticky grant it
+// fading reports whether more than half of the lease has passed. A watchdog renews it each third. For a sticky grant it
 // is three quarters: a grant that is kept is not renewed, until a third of the lease is left at most.
-func (h holder) Fading() bool {
+func (g grant) fading() bool {
 	part := int64(2)
-	if h.Sticky {
+	if g.sticky {
 		part = 4
 	}
-	return part*h.LeaseMS < h.longest
-}
-
-// leaseLeft returns the shortest lease of the lock's known holders, in ms, or the rest if nobody holds.
-func (l lock) leaseLeft() int64 {
-	if len(l.Holders) == 0 {
-		return l.RestingMS
-	}
-	return slices.MinFunc(l.Holders, func(a, b holder) int { return cmp.Compare(a.LeaseMS, b.LeaseMS) }).LeaseMS
+	return part*g.leaseMS < g.longest
 }
 
 // sorted returns a copy ordered by a column. A "-" before the column reverses the order. Without a column,
@@ -84,9 +78,9 @@ func sorted(locks []lock, by string) []lock {
 	case "waiters":
 		less = func(a, b lock) int { return cmp.Compare(b.WaiterCount, a.WaiterCount) }
 	case "held":
-		less = func(a, b lock) int { return cmp.Compare(b.heldFor(), a.heldFor()) }
+		less = func(a, b lock) int { return cmp.Compare(b.heldFor, a.heldFor) }
 	case "lease":
-		less = func(a, b lock) int { return cmp.Compare(a.leaseLeft(), b.leaseLeft()) }
+		less = func(a, b lock) int { return cmp.Compare(a.leaseLeft, b.leaseLeft) }
 	case "name":
 		less = func(a, b lock) int { return strings.Compare(a.Name, b.Name) }
 	default:

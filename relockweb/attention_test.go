@@ -132,6 +132,41 @@ func TestGrantsOfTwoNamesWithOneTokenAreToldApart(t *testing.T) {
 	})
 }
 
+// The list shows the five holders with the longest leases. Fails when it judges a lock by these: the sixth has stopped
+// or holds for an hour.
+func TestAHolderThatTheListDoesNotShowNeedsAttentionToo(t *testing.T) {
+	run(t, func(b *board) {
+		join := func(name, label string, opts ...relock.LockOption) {
+			h := rig.MustAcquire(b, b.client(label).NewSemaphore(name, 6, opts...))
+			b.Cleanup(func() { _ = h.Release() })
+		}
+		join("long", "hidden", relock.TTL(30*time.Second))
+		virtual.Sleep(59*time.Minute + 50*time.Second)
+		b.hold("x", "a quiet", relock.TTL(time.Minute))
+		for range 5 {
+			join("long", "shown", relock.TTL(30*time.Minute))
+			join("stopped", "shown", relock.TTL(30*time.Minute))
+		}
+		join("stopped", "hidden", relock.TTL(30*time.Second), relock.NoWatchdog())
+		b.get("/", http.StatusOK)
+		virtual.Sleep(16 * time.Second)
+		list := b.get("/", http.StatusOK)
+		b.has(list, "and 1 more")
+		b.lacks(list, "<bdi>hidden</bdi>")
+		for name, mark := range map[string]string{"long": "long hold", "stopped": "lease not renewed"} {
+			_, after, _ := strings.Cut(list, "<bdi>"+name+"</bdi></a>")
+			head, _, _ := strings.Cut(after, "</th>")
+			b.has(head, mark)
+		}
+		for sort, first := range map[string]string{"held": "long", "lease": "stopped"} {
+			page := b.get("/?sort="+sort, http.StatusOK)
+			if strings.Index(page, "<bdi>"+first+"<") > strings.Index(page, "<bdi>a quiet<") {
+				t.Errorf("sort=%s: %q comes after a lock that its sixth holder should precede", sort, first)
+			}
+		}
+	})
+}
+
 func TestPageSaysWhichRedisItShows(t *testing.T) {
 	run(t, func(b *board) {
 		b.hold("x", "a")

@@ -4,13 +4,14 @@
 //	mux.Handle("/locks/", http.StripPrefix("/locks", relockweb.Handler(client)))
 //
 // It has no authentication: everybody who reaches it sees the names of locks, owners and labels.
-// Put it behind the same protection as your other pages for operators. It changes nothing, unless
-// [AllowForce] lets it.
+// Put it behind the same protection as your other pages for operators. Where that is the network alone, name the
+// [Hosts] too. It changes nothing, unless [AllowForce] lets it.
 //
 // All visitors share what is read. After a read for which Redis worked for d, the next read of that
-// kind begins 24 d later at the earliest. So a server spends less than 5 % of a core on each of the
-// two kinds of page, with any number of visitors. A lock of which nothing is known yet is read within 400 ms, or
-// after the read that is in progress.
+// kind begins 24 d later at the earliest. A lock of which nothing is known yet is read within 400 ms, or
+// after the read that is in progress. Such a lock waits as others do while these reads have taken more than half a
+// second of the last minute. So over minutes the list, and all pages of locks, each use less than 5 % of a server's
+// core, with any number of visitors.
 //
 // The user of the client needs +scan in addition to what locks need.
 package relockweb
@@ -19,7 +20,10 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/relock-go/relock"
@@ -31,19 +35,42 @@ import (
 type Option func(*site) error
 
 // AllowForce lets a request end the grant of a holder, as [relock.Lock.ForceUnlockHolder] does, if may returns true for
-// it. may is called for each such request, and must check who sends it. Others get status 403. Without the option
-// nobody can end anything. If may is nil, every answer is an error.
+// it. Others get status 403. Without the option nobody can end anything. If may is nil, every answer is an error.
 //
 // Such a request must come from a page of the same origin, after a page that asks whether it is meant. It ends the
 // grants that were chosen on that page, by their tokens, and nothing else. If nobody holds the lock, it ends the rest
 // of the name that was shown (AtLeast, Once). It also ends a rest that ends in the same millisecond, such as that of a
-// next run of Once in the interval.
+// next run of Once in the interval. Each of these requests reads from Redis, as does the page that asks.
+//
+// may must check who sends the request. It is also called for each view of a lock's page, which offers the button only
+// to those who may. So it must not use up a code, and its calls are no attempts to end a grant.
+//
+// Without [Hosts] a web site that has let its own name resolve to the dashboard counts as the same origin. Then may must
+// check what a browser sends to your host alone, such as a cookie, and not only who can reach the dashboard.
 func AllowForce(may func(r *http.Request) bool) Option {
 	return func(s *site) error {
 		if may == nil {
 			return errors.New("AllowForce(nil): pass a function that says who may end grants")
 		}
 		s.may = may
+		return nil
+	}
+}
+
+// Hosts names the hosts under which the dashboard is served, such as "locks.example.com"; their ports do not matter. IP
+// addresses and localhost need no name. Requests for other hosts get status 421. Behind a proxy, name the host that the
+// proxy passes on.
+//
+// Without the option, a web site can let its own name resolve to the dashboard's address (DNS rebinding). A browser that
+// reaches the dashboard then lets scripts of that site read it, and post to it.
+func Hosts(names ...string) Option {
+	return func(s *site) error {
+		if s.hosts == nil {
+			s.hosts = map[string]bool{"localhost": true}
+		}
+		for _, name := range names {
+			s.hosts[hostname(name)] = true
+		}
 		return nil
 	}
 }
@@ -94,6 +121,7 @@ type site struct {
 	every   time.Duration
 	source  string
 	may     func(r *http.Request) bool // nil: nobody may
+	hosts   map[string]bool            // nil: every host
 	locks   *reads[*listing]           // the only key is ""
 	each    *reads[*detail]            // by name
 }
@@ -102,8 +130,9 @@ type site struct {
 // elsewhere. It does no I/O until it is asked, and needs no closing: a read ends within ten seconds, or when c is
 // closed. It has no authentication. With a nil client or a bad option every answer is that error, with status 500.
 //
-// The status is 400 for a bad name, 404 for a name that Match excludes, and 503 if nothing has been read yet. A list
-// has at most 10,000 locks, and a page 1,000. The answer for one lock has at most 1,000 holders and 1,000 waiters.
+// The status is 400 for a bad name, and 404 for a name that Match excludes. It is 421 for a host that Hosts excludes, and
+// 503 if nothing has been read yet. A list has at most 10,000 locks, and a page 1,000. The answer for one lock has at
+// most 1,000 holders and 1,000 waiters.
 //
 // GET answers at
 //
@@ -127,7 +156,7 @@ func Handler(c *relock.Client, opts ...Option) http.Handler {
 	}
 	s.locks = newReads(s.every, s.readList)
 	s.each = newReads(s.every, s.readLock)
-	return guarded(s.routes())
+	return guarded(s.hosted(s.routes()))
 }
 
 //go:embed static
@@ -150,6 +179,26 @@ func (s *site) routes() http.Handler {
 		mux.HandleFunc("POST /force", s.force)
 	}
 	return mux
+}
+
+// hosted refuses requests for hosts that Hosts does not name. IP addresses pass: no site can let one resolve to another.
+func (s *site) hosted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := hostname(r.Host)
+		if _, err := netip.ParseAddr(host); s.hosts != nil && err != nil && !s.hosts[host] {
+			http.Error(w, fmt.Sprintf("relockweb: the dashboard is not served as %q: name that host with Hosts, or relock serve -host", host), http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// hostname returns the name or address of a host, without its port.
+func hostname(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
 // policy lets a page load only what this handler serves: no inline script, no frame, no form that goes

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relockweb"
 )
@@ -117,4 +118,51 @@ func TestEveryAnswerHasAStrictPolicy(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A web site has let its own name resolve to the dashboard: to a browser its pages are of the dashboard's origin. Fails
+// when they read it, or end a grant.
+func TestOnlyTheHostsThatAreNamedAreServed(t *testing.T) {
+	run(t, func(b *board) {
+		h := b.hold("x", "a")
+		to := func(host string) func(r *http.Request) {
+			return func(r *http.Request) {
+				r.Host = host
+				r.Header.Set("Origin", "http://"+host)
+			}
+		}
+		form := url.Values{"name": {"a"}, "token": {strconv.FormatInt(h.Token(), 10)}, "rests": {"0"}, "confirm": {"yes"}}
+		for _, host := range []string{"evil.example", "evil.example:80", "locks.example.evil", "", "127.0.0.1.evil.example"} {
+			for _, address := range []string{"/", "/lock?name=a", "/locks.json", "/force?name=a", "/app.js"} {
+				r := httptest.NewRequest(http.MethodGet, address, nil)
+				to(host)(r)
+				w := b.do(r)
+				if w.Code != http.StatusMisdirectedRequest || w.Header().Get("Content-Security-Policy") == "" {
+					t.Errorf("GET %s of %q: status %d", address, host, w.Code)
+				}
+			}
+			if w := b.post(form, to(host)); w.Code != http.StatusMisdirectedRequest {
+				t.Errorf("POST to %q: status %d", host, w.Code)
+			}
+		}
+		rig.Must(t, h.Err())
+		for _, host := range []string{"Locks.Example:8080", "other.example", "localhost", "LOCALHOST:7365", "192.0.2.7", "[::1]:7365"} {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			if to(host)(r); b.do(r).Code != http.StatusOK {
+				t.Errorf("the dashboard is not served as %q", host)
+			}
+		}
+		if w := b.post(form, to("locks.example")); w.Code != http.StatusSeeOther {
+			t.Errorf("POST to locks.example: status %d: %s", w.Code, w.Body)
+		}
+		<-h.Lost()
+	}, relockweb.Hosts("LOCKS.example"), relockweb.Hosts("other.example:443"), relockweb.AllowForce(anybody))
+}
+
+// Fails when naming no host serves every host.
+func TestHostsWithoutANameAreAddresses(t *testing.T) {
+	run(t, func(b *board) {
+		b.get("/", http.StatusMisdirectedRequest)
+		b.get("http://127.0.0.1:8080/", http.StatusOK)
+	}, relockweb.Hosts())
 }

@@ -47,6 +47,12 @@ type lock struct {
 	WaiterCount int      `json:"waiting"`
 	CondWaiting int      `json:"cond_waiting"`
 	Holders     []holder `json:"holders"` // the first holders
+
+	// What follows is of all holders, because those that need attention are not the first.
+	grants    []grant
+	fading    bool  // of one grant more than half of the lease has passed
+	heldFor   int64 // how long the longest has held, in ms
+	leaseLeft int64 // the shortest lease, or the rest if nobody holds, in ms
 }
 
 type holder struct {
@@ -58,9 +64,13 @@ type holder struct {
 	LeaseMS int64  `json:"lease_ms"`
 	HeldMS  int64  `json:"held_ms"`
 	Sticky  bool   `json:"sticky,omitempty"` // its client may keep it between holds
+}
 
-	longest  int64 // the longest lease seen of this grant since it was renewed, in ms
-	detached bool
+// A grant is what the next read must know of a holder.
+type grant struct {
+	token, leaseMS   int64
+	longest          int64 // the longest lease seen of this grant since it was renewed, in ms
+	sticky, detached bool
 }
 
 // A detail is the result of one read of one lock. It is the form of lock.json.
@@ -164,7 +174,12 @@ func (s *site) readLock(ctx context.Context, name string, last *detail) (_ *deta
 		d.Problems = []string{err.Error()}
 		return d, worked - silence(err, worked), false
 	}
-	d := &detail{Problems: []string{}, Lock: lockOf(info, mostOf), Queue: []waiter{}}
+	if last == nil {
+		last = &detail{}
+	}
+	found := []lock{lockOf(info, mostOf)}
+	remember(found, []lock{last.Lock})
+	d := &detail{Problems: []string{}, Lock: found[0], Queue: []waiter{}}
 	d.Lock.WaiterCount = len(queue)
 	for _, w := range queue[:min(len(queue), mostOf)] {
 		d.Queue = append(d.Queue, waiter{w.Owner, w.Label, mode(info.Kind, w.Read), w.Age.Milliseconds()})
@@ -172,27 +187,33 @@ func (s *site) readLock(ctx context.Context, name string, last *detail) (_ *deta
 	d.ReadAt = time.Now()
 	d.TookMS = d.ReadAt.Sub(began).Milliseconds()
 	d.worked = worked
-	if last == nil {
-		last = &detail{}
-	}
-	remember([]lock{d.Lock}, []lock{last.Lock})
 	return d, worked, true
 }
 
-// lockOf makes a lock with at most some of the holders.
+// lockOf makes a lock that shows at most some of the holders.
 func lockOf(info relock.Info, some int) lock {
 	l := lock{
 		Name: info.Name, Kind: info.Kind, RestingMS: info.Resting.Milliseconds(),
 		HolderCount: len(info.Holders), WaiterCount: info.Waiters, CondWaiting: info.CondWaiters, Holders: []holder{},
+		leaseLeft: info.Resting.Milliseconds(),
 	}
-	for _, h := range info.Holders[:min(len(info.Holders), some)] {
+	for i, h := range info.Holders {
+		lease, held := h.TTL.Milliseconds(), h.Held.Milliseconds()
+		l.grants = append(l.grants, grant{h.Token, lease, lease, h.Sticky, h.Detached})
+		l.heldFor = max(l.heldFor, held)
+		if i == 0 || lease < l.leaseLeft {
+			l.leaseLeft = lease
+		}
+		if i >= some {
+			continue
+		}
 		if h.Detached {
 			h.Label = "a ticket, not resumed yet"
 		}
 		if h.Sticky {
 			h.Label = strings.TrimSpace(h.Label + " (sticky: may be idle)")
 		}
-		l.Holders = append(l.Holders, holder{Owner: h.Owner, Label: h.Label, Mode: mode(info.Kind, h.Read), Holds: h.Holds, Token: h.Token, LeaseMS: h.TTL.Milliseconds(), HeldMS: h.Held.Milliseconds(), Sticky: h.Sticky, detached: h.Detached})
+		l.Holders = append(l.Holders, holder{Owner: h.Owner, Label: h.Label, Mode: mode(info.Kind, h.Read), Holds: h.Holds, Token: h.Token, LeaseMS: lease, HeldMS: held, Sticky: h.Sticky})
 	}
 	return l
 }

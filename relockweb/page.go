@@ -108,14 +108,6 @@ func address(at string, q url.Values, key, value string) string {
 	return at + "?" + with.Encode()
 }
 
-// heldFor returns how long the longest of the known holders has held, in ms.
-func (l lock) heldFor() (longest int64) {
-	for _, h := range l.Holders {
-		longest = max(longest, h.HeldMS)
-	}
-	return longest
-}
-
 // Hidden returns how many holders are not shown.
 func (l lock) Hidden() int { return l.HolderCount - len(l.Holders) }
 
@@ -139,7 +131,16 @@ func since(ms int64) string {
 	return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
 }
 
+// failed reports whether the page shows that a read has failed, or that there has been none.
+func (p *page) failed() bool {
+	return p.Status == http.StatusServiceUnavailable ||
+		p.List != nil && len(p.List.Problems) > 0 || p.One != nil && len(p.One.Problems) > 0
+}
+
 func show(w http.ResponseWriter, name string, p *page) {
+	if p.failed() {
+		p.Live = min(p.Live, int(retryLater/time.Second)) // a viewer sees the end of an outage without Refresh
+	}
 	var b bytes.Buffer
 	if err := pages.ExecuteTemplate(&b, name, p); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

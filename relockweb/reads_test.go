@@ -281,3 +281,87 @@ func TestAnOutageThatBeginsWithinAReadIsSeenToEndWithinSeconds(t *testing.T) {
 		}
 	})
 }
+
+// Redis is out of reach for a moment, and a page is as good for an hour. Fails when what could not be read counts as
+// read: the outage was shown for an hour.
+func TestAFailedReadIsMadeAgainWithinSecondsThoughDataMayBeOld(t *testing.T) {
+	run(t, func(b *board) {
+		b.hold("x", "a")
+		c, link := b.x.Linked()
+		b.Handler = relockweb.Handler(c, relockweb.Refresh(time.Hour))
+		for range 2 { // nothing is known, then old data
+			heal := link.Cut()
+			for range 12 {
+				virtual.Sleep(time.Second)
+				for _, address := range []string{"/", "/lock?name=a"} {
+					b.do(httptest.NewRequest(http.MethodGet, address, nil))
+				}
+			}
+			b.has(b.do(httptest.NewRequest(http.MethodGet, "/", nil)).Body.String(), `role="alert">Redis`, `data-seconds="5"`)
+			heal()
+			virtual.Sleep(20 * time.Second)
+			for _, address := range []string{"/", "/lock?name=a"} {
+				b.do(httptest.NewRequest(http.MethodGet, address, nil)) // it may show the old answer, and has a new one read
+				virtual.Sleep(time.Second)
+				page := b.get(address, http.StatusOK)
+				b.lacks(page, `role="alert">Redis`)
+				b.has(page, "<bdi>x</bdi>", `data-seconds="3600"`)
+			}
+			virtual.Sleep(time.Hour)
+		}
+	})
+}
+
+// A loaded Redis is a redis client whose server works for as long as took says on each read of a lock. It counts that.
+type loaded struct {
+	took   func(key string) time.Duration
+	worked atomic.Int64
+}
+
+func (l *loaded) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (l *loaded) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (l *loaded) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if args := cmd.Args(); cmd.Name() == "evalsha" && len(args) > 3 {
+			took := l.took(fmt.Sprint(args[3]))
+			l.worked.Add(int64(took))
+			virtual.Sleep(took)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// Visitors open one lock after the other, so that nothing is known of most, or the long queue of one beside many short
+// ones. Fails when that costs Redis more than it may, because a lock of which nothing is known does not wait for the
+// rest.
+func TestVisitorsOfManyLocksCostNoMoreThanOthers(t *testing.T) {
+	for what, took := range map[string]func(key string) time.Duration{
+		"many queues": func(string) time.Duration { return 100 * time.Millisecond },
+		"one queue": func(key string) time.Duration {
+			if strings.Contains(key, "long") {
+				return time.Second
+			}
+			return time.Millisecond
+		},
+	} {
+		run(t, func(b *board) {
+			l := &loaded{took: took}
+			rdb := b.x.Server.Client(b.T)
+			rdb.AddHook(l)
+			b.Handler = relockweb.Handler(rig.Open(b, rdb))
+			began := time.Now()
+			for i := 0; time.Since(began) < 10*time.Minute; i++ {
+				b.do(httptest.NewRequest(http.MethodGet, fmt.Sprint("/lock?name=", i), nil))
+				b.do(httptest.NewRequest(http.MethodGet, "/lock?name=long", nil))
+				virtual.Sleep(100 * time.Millisecond)
+			}
+			if share := float64(l.worked.Load()) / float64(time.Since(began)); share < 0.01 || share > 0.05 {
+				t.Errorf("%s: Redis worked %.1f %% of ten minutes, want 5 %% at most", what, 100*share)
+			}
+		})
+	}
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/relock-go/relock/internal/key"
 )
 
-const notYet = "Redis has not answered yet; try again in a moment"
+const notYet = "nothing has been read from Redis yet; try again in a moment"
 
 // list returns the locks whose names begin as the request says.
 func (s *site) list(r *http.Request) (l *listing, ok bool) {

@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -64,7 +61,7 @@ func (v *view) show(ctx context.Context) (status int) {
 		return v.failUnlessStopped(ctx, unread)
 	}
 	v.say("locks of %s: http://%s/\n", l.addr, at.Addr())
-	if err := v.answer(ctx, at, v.checked(relockweb.Handler(l.locks, v.options(l.addr)...))); err != nil {
+	if err := v.answer(ctx, at, relockweb.Handler(l.locks, v.options(l.addr)...)); err != nil {
 		return v.fail(err)
 	}
 	return 0
@@ -73,7 +70,7 @@ func (v *view) show(ctx context.Context) (status int) {
 func (v *view) flags(fs *flags) {
 	fs.StringVar(&v.listen, "listen", "127.0.0.1:7365", "ADDR: address of the page (default 127.0.0.1:7365)")
 	fs.Func("host", "NAME: also answer for this host name; repeat the flag for more names. The page always answers for IP addresses and localhost. It refuses other names, because another site may point them here", func(name string) error {
-		v.hosts = append(v.hosts, strings.ToLower(name))
+		v.hosts = append(v.hosts, name)
 		return nil
 	})
 	fs.StringVar(&v.match, "match", "", "P: show only locks whose names match P: * is any text, ? is one character")
@@ -100,32 +97,11 @@ func (v *view) open(ctx context.Context) (net.Listener, error) {
 }
 
 func (v *view) options(addr string) (opts []relockweb.Option) {
-	opts = append(opts, relockweb.Match(v.match), relockweb.Source(fmt.Sprintf("%s, prefix %s", addr, v.prefix)))
+	opts = append(opts, relockweb.Hosts(v.hosts...), relockweb.Match(v.match), relockweb.Source(fmt.Sprintf("%s, prefix %s", addr, v.prefix)))
 	if v.force {
 		opts = append(opts, relockweb.AllowForce(func(*http.Request) bool { return true }))
 	}
 	return opts
-}
-
-// checked only answers requests for a known host name. Otherwise a web site could let its own name resolve to
-// this machine, and read the page through a visitor's browser.
-func (v *view) checked(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !v.known(r.Host) {
-			http.Error(w, "relock serve answers only for IP addresses and localhost; allow other names with -host", http.StatusMisdirectedRequest)
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
-func (v *view) known(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	_, err := netip.ParseAddr(host)
-	return err == nil || host == "localhost" || slices.Contains(v.hosts, host)
 }
 
 // answer serves until ctx ends, and then finishes the requests in progress.

@@ -4,7 +4,7 @@
 (() => {
   const main = document.querySelector("main");
   const silent = document.getElementById("silent");
-  const pause = Number(main.dataset.seconds) * 1000;
+  const pause = () => (Number(main.dataset.seconds) || 10) * 1000; // shorter while the page shows a failed read
   let due = 0;
 
   async function look() {
@@ -21,7 +21,7 @@
       silent.hidden = false;
     }
     clearTimeout(due);
-    due = setTimeout(look, pause);
+    due = setTimeout(look, pause());
   }
 
   // merge makes old like fresh, and leaves what is the same: focus, selection and scrolling stay.
@@ -56,5 +56,5 @@
   }
 
   document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
-  due = setTimeout(look, pause);
+  due = setTimeout(look, pause());
 })();

@@ -144,7 +144,7 @@ var operatorRules = []Rule{
 	},
 	{
 		"each host that is named is served", "cmd/relock view.flags",
-		"v.hosts = append(v.hosts, strings.ToLower(name))", "v.hosts = []string{strings.ToLower(name)}",
+		"v.hosts = append(v.hosts, name)", "v.hosts = []string{name}",
 		[]string{"TestServeAnswersForEachHostThatIsNamed"},
 	},
 	{
@@ -189,9 +189,9 @@ var operatorRules = []Rule{
 		[]string{"TestCommandThatBeginsWhileOthersWaitIsNotSignalledAtOnce"},
 	},
 	{
-		"the page is there for localhost", "cmd/relock view.known",
-		`|| host == "localhost"`, "",
-		[]string{"TestServeAnswersForEachHostThatIsNamed"},
+		"the page is there for localhost", "relockweb Hosts",
+		`s.hosts = map[string]bool{"localhost": true}`, "s.hosts = map[string]bool{}",
+		[]string{"TestServeAnswersForEachHostThatIsNamed", "TestOnlyTheHostsThatAreNamedAreServed"},
 	},
 	{
 		"ls shows what could be read", "cmd/relock tool.ls",

@@ -123,7 +123,7 @@ var stickyRules = []Rule{
 		[]string{"TestStickyIsRefusedWhereAGrantCannotBeKept"},
 	},
 	{
-		"a sticky holder is not marked too soon", "relockweb holder.Fading",
+		"a sticky holder is not marked too soon", "relockweb grant.fading",
 		"part = 4", "part = 2",
 		[]string{"TestAStickyHolderIsShownAsOne"},
 	},

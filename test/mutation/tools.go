@@ -5,8 +5,18 @@ package mutation
 var dashboardRules = []Rule{
 	{
 		"who asks about another lock does not wait for the rest", "relockweb reads.look",
-		"resting = min(resting, r.ended.Add(restWithin).Sub(now))", "_ = restWithin",
+		"resting = min(resting, later(r.ended.Add(restWithin), r.early.Add(-mostEarly)).Sub(now))", "_, _ = restWithin, mostEarly",
 		[]string{"TestLockOfWhichNothingIsKnownIsReadSoon"},
+	},
+	{
+		"those who ask about many locks wait for the rest", "relockweb reads.run",
+		"r.early = later(r.early, end).Add(earlyRest * worked)", "_ = earlyRest",
+		[]string{"TestVisitorsOfManyLocksCostNoMoreThanOthers"},
+	},
+	{
+		"an early read does not end the rest of another", "relockweb reads.run",
+		"free = later(free, r.free)", "",
+		[]string{"TestVisitorsOfManyLocksCostNoMoreThanOthers"},
 	},
 	{
 		"a dashboard is read-only unless force is allowed", "relockweb Handler",
@@ -69,6 +79,16 @@ var dashboardRules = []Rule{
 		[]string{"TestMatchHidesOtherLocks"},
 	},
 	{
+		"Hosts refuses other hosts", "relockweb site.hosted",
+		"if _, err := netip.ParseAddr(host); s.hosts != nil", "if _, err := netip.ParseAddr(host); false && s.hosts != nil",
+		[]string{"TestOnlyTheHostsThatAreNamedAreServed", "TestHostsWithoutANameAreAddresses"},
+	},
+	{
+		"the case and the port of a host do not matter", "relockweb Hosts",
+		"s.hosts[hostname(name)] = true", "s.hosts[name] = true",
+		[]string{"TestOnlyTheHostsThatAreNamedAreServed"},
+	},
+	{
 		"names are escaped", "relockweb import",
 		`"html/template"`, `"text/template"`,
 		[]string{"TestHostileNamesAreTextAndNothingElse"},
@@ -80,8 +100,18 @@ var dashboardRules = []Rule{
 	},
 	{
 		"all who look share one read", "relockweb reads.look",
-		"case known && now.Sub(one.at) < r.every,", "case",
+		"case known && one.ok && now.Sub(one.at) < r.every,", "case",
 		[]string{"TestAllWhoLookShareOneRead"},
+	},
+	{
+		"a failed read is kept until its retry is due", "relockweb reads.look",
+		"known && one.ok && now.Sub", "known && now.Sub",
+		[]string{"TestAFailedReadIsMadeAgainWithinSecondsThoughDataMayBeOld"},
+	},
+	{
+		"a page of a failed read renews itself in seconds", "relockweb show",
+		"if p.failed() {", "if false && p.failed() {",
+		[]string{"TestAFailedReadIsMadeAgainWithinSecondsThoughDataMayBeOld"},
 	},
 	{
 		"a read that failed delays the next by seconds", "relockweb reads.pause",
@@ -95,7 +125,7 @@ var dashboardRules = []Rule{
 	},
 	{
 		"grants of two names are told apart on the dashboard", "relockweb remember",
-		"grant{one.Name, h.Token}", "grant{token: h.Token}",
+		"id{one.Name, g.token}", "id{token: g.token}",
 		[]string{"TestGrantsOfTwoNamesWithOneTokenAreToldApart"},
 	},
 	{
@@ -130,17 +160,17 @@ var dashboardRules = []Rule{
 	},
 	{
 		"a lease that rose was renewed", "relockweb remember",
-		"known && h.LeaseMS <= was.LeaseMS", "known && h.LeaseMS <= was.longest",
+		"known && g.leaseMS <= was.leaseMS", "known && g.leaseMS <= was.longest",
 		[]string{"TestAHoldWithALongerNestedOneIsNotMarkedForEver"},
 	},
 	{
 		"a ticket says nothing about the lease of who resumes it", "relockweb remember",
-		"if !h.detached {", "if true {",
+		"if !g.detached {", "if true {",
 		[]string{"TestAHoldThatWasResumedIsNotMarkedAsOneThatIsNotRenewed", "TestATicketIsNotMarkedAsNotRenewed"},
 	},
 	{
 		"a lock's own page has the marks of the list", "relockweb site.readLock",
-		"remember([]lock{d.Lock}, []lock{last.Lock})", "",
+		"remember(found, []lock{last.Lock})", "",
 		[]string{"TestALocksOwnPageMarksALeaseThatIsNotRenewed"},
 	},
 	{
@@ -155,7 +185,7 @@ var dashboardRules = []Rule{
 	},
 	{
 		"the list is sorted by the lease that is left", "relockweb sorted",
-		"cmp.Compare(a.leaseLeft(), b.leaseLeft())", "cmp.Compare(b.leaseLeft(), a.leaseLeft())",
+		"cmp.Compare(a.leaseLeft, b.leaseLeft)", "cmp.Compare(b.leaseLeft, a.leaseLeft)",
 		[]string{"TestListIsOrderedAsAsked"},
 	},
 	{
@@ -167,6 +197,11 @@ var dashboardRules = []Rule{
 		"the list shows five holders of a lock", "relockweb fewOf",
 		"5", "50",
 		[]string{"TestAListShowsFiveHoldersOfALockAndCountsAll"},
+	},
+	{
+		"the list judges a lock by all of its holders", "relockweb lockOf",
+		"for i, h := range info.Holders {", "for i, h := range info.Holders[:min(len(info.Holders), some)] {",
+		[]string{"TestAHolderThatTheListDoesNotShowNeedsAttentionToo"},
 	},
 	{
 		"the numbers of the dashboard count all holders", "relockweb lockOf",
@@ -398,8 +433,8 @@ var commandRules = []Rule{
 		[]string{"TestTopRestsNineteenTimesAsLongAsItLooks"},
 	},
 	{
-		"a page is for hosts that are known", "cmd/relock view.checked",
-		"if !v.known(r.Host) {", "if false {",
+		"a page is for hosts that are known", "cmd/relock view.options",
+		"relockweb.Hosts(v.hosts...), ", "",
 		[]string{"TestServeShowsTheLocksUntilItIsTerminated"},
 	},
 }
