@@ -44,7 +44,8 @@ var (
 	// ticket, and the client releases the hold. A downgraded hold goes on as a read hold, and is renewed.
 	ErrUnconfirmed = errors.New("release not confirmed")
 	// ErrClosed is returned by calls on a client that is closed. After Shutdown was called, waiters and new calls for a
-	// lock get it too. Re-entries and calls like Info still work. Holds that Close ended return ErrLost and ErrClosed.
+	// lock get it too, also those of branches. Re-entries and calls like Info still work. Holds that Close ended return
+	// ErrLost and ErrClosed.
 	ErrClosed = errors.New("client closed")
 	// ErrDeadlock means that the call returned at once, because it would wait for a hold of its own caller. Its context
 	// descends from a live hold of this lock in this client by another owner, and from none of the call's own owner. A

@@ -459,12 +459,12 @@ func (c *Client) check(ctx context.Context) error {
 	return failed(within, err, c.clock.Now(), began)
 }
 
-// Shutdown lets holders finish, and then closes the client. Waiters and new calls for a lock get ErrClosed. Re-entries
-// and calls like Info still succeed. When every hold is released or lost, and Redis has confirmed the releases, the
-// client closes, and Shutdown returns nil. A lost hold may have a release too, and each is given up 10 s after its
-// lease. Called under a hold, Shutdown waits for that hold. If ctx ends first, Shutdown returns ctx's error and says
-// how many holds are left, and of which locks. The client then stays open for them, and does not close by itself: call
-// Shutdown again, or Close. After Close, Shutdown returns nil.
+// Shutdown lets holders finish, and then closes the client. Waiters and new calls for a lock, those of branches too,
+// get ErrClosed. Re-entries in this client and calls like Info still succeed. When every hold is released or lost, and
+// Redis has confirmed the releases, the client closes, and Shutdown returns nil. A lost hold may have a release too,
+// and each is given up 10 s after its lease. Called under a hold, Shutdown waits for that hold. If ctx ends first,
+// Shutdown returns ctx's error and says how many holds are left, and of which locks. The client then stays open for
+// them, and does not close by itself: call Shutdown again, or Close. After Close, Shutdown returns nil.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.unmade() {
 		return fmt.Errorf("relock: %w", errUnmadeClient)
