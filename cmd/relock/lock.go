@@ -47,7 +47,6 @@ func (j *job) consistent() error {
 	if j.runs > 0 && (j.read || j.write) {
 		return errors.New("-n cannot be combined with -read or -write")
 	}
-	j.server.patience = j.patience.first()
 	return nil
 }
 
@@ -108,7 +107,7 @@ func (j *job) announce(ctx context.Context, lock *relock.Lock) (stop func()) {
 				if err := j.sayWait(ctx, lock); err == nil {
 					answered = time.Now()
 				} else if ctx.Err() == nil {
-					j.note("waiting for %q: Redis has not answered for %v: %s", j.name, time.Since(answered).Round(time.Second), trimName(err))
+					j.sayUnanswered(j.name, time.Since(answered), err)
 				}
 				next.Reset(noticeEvery)
 			case <-ctx.Done():

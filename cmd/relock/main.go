@@ -145,8 +145,14 @@ func (t *tool) complain(format string, args ...any) { _, _ = fmt.Fprintf(t.err, 
 
 // note reports progress that the exit status does not show.
 func (t *tool) note(format string, args ...any) {
+	if !t.quiet {
+		t.warn(format, args...)
+	}
+}
+
+// warn is note for what even -q must not hide.
+func (t *tool) warn(format string, args ...any) {
 	switch {
-	case t.quiet:
 	case t.json:
 		t.tell(t.err, map[string]string{"note": fmt.Sprintf(format, args...)})
 	default:
