@@ -95,7 +95,7 @@ func wrapped(text string, width int) (lines []string) {
 
 // flags declares the flags of every verb.
 func (t *tool) flags(fs *flags) {
-	fs.BoolVar(&t.quiet, "q", t.quiet, "suppress output that only repeats the exit status")
+	fs.BoolVar(&t.quiet, "q", t.quiet, "suppress notes, the lines that hold, unlock and wait print, what doctor does not call wrong, and errors that the exit status shows. An outage and an unconfirmed release are still reported")
 	fs.BoolVar(&t.json, "json", t.json, "print one JSON object per line; docs/operations.md describes them")
 }
 

@@ -87,11 +87,8 @@ const (
 const answersWithin = 5 * time.Second
 
 // announce reports a wait until stop is called. On a terminal and in JSON it reports who holds the lock.
-// Everywhere it reports that Redis does not answer, or refuses.
+// Everywhere, also with -q, it reports that Redis does not answer, or refuses.
 func (j *job) announce(ctx context.Context, lock *relock.Lock) (stop func()) {
-	if j.quiet {
-		return func() {}
-	}
 	first := noticeEvery
 	if j.json || isTerminal(j.err) {
 		first = silence
@@ -138,7 +135,10 @@ func (j *job) sayWait(ctx context.Context, lock *relock.Lock) error {
 		return err
 	}
 	if trouble := j.trouble.recent(); trouble != nil {
-		j.note("waiting for %q, %s; the latest request failed: %s", j.name, whoHas(info), trimName(trouble))
+		j.warn("waiting for %q, %s; the latest request failed: %s", j.name, whoHas(info), trimName(trouble))
+		return nil
+	}
+	if j.quiet {
 		return nil
 	}
 	waiters, err := lock.Waiters(ctx)

@@ -83,7 +83,7 @@ type tool struct {
 	out, err io.Writer
 	told     bool  // the loss of the lock was reported
 	unsaid   error // why a write to standard output failed, or nil
-	quiet    bool  // prints nothing that the exit status says too
+	quiet    bool  // prints no notes, and no errors that the exit status shows
 	json     bool  // prints one JSON object a line
 }
 
@@ -150,7 +150,7 @@ func (t *tool) note(format string, args ...any) {
 	}
 }
 
-// warn is note for what even -q must not hide.
+// warn is note for what -q must not hide, because no exit status shows it: Redis is silent, or a hold is not released.
 func (t *tool) warn(format string, args ...any) {
 	switch {
 	case t.json:

@@ -137,7 +137,7 @@ func notify(signals chan<- os.Signal) {
 func (j *job) do(ctx context.Context, signals <-chan os.Signal) (status int, err error) {
 	status, err = j.under(ctx, signals, func(hold *relock.Hold) (int, error) { return j.supervise(ctx, hold, signals) })
 	if j.unsure != nil {
-		j.note("%s", trimName(j.unsure))
+		j.warn("%s", trimName(j.unsure))
 	}
 	return status, err
 }

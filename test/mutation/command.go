@@ -198,6 +198,26 @@ var operatorRules = []Rule{
 		[]string{"TestTheEndOfAContextEndsTheFirstQuestion"},
 	},
 	{
+		"quiet tells of an outage", "cmd/relock tool.sayUnanswered",
+		"t.warn(", "t.note(",
+		[]string{"TestQuietStillSaysThatRedisDoesNotAnswer"},
+	},
+	{
+		"quiet says nothing of a holder", "cmd/relock job.sayWait",
+		"if j.quiet {", "if false {",
+		[]string{"TestQuietStillSaysThatRedisDoesNotAnswer"},
+	},
+	{
+		"quiet tells of a release that is not confirmed", "cmd/relock job.do",
+		"j.warn(", "j.note(",
+		[]string{"TestQuietStillSaysThatAReleaseIsNotConfirmed"},
+	},
+	{
+		"quiet tells of a release that an interval's run has not confirmed", "cmd/relock job.once",
+		"case errors.Is(err, relock.ErrUnconfirmed): j.warn(", "case errors.Is(err, relock.ErrUnconfirmed): j.note(",
+		[]string{"TestQuietStillSaysThatAReleaseIsNotConfirmed"},
+	},
+	{
 		"nothing is said twice", "cmd/relock trimName",
 		"lines = slices.DeleteFunc(", "_ = slices.DeleteFunc(slices.Clone(lines), func(string) bool { return true }); _ = slices.DeleteFunc(",
 		[]string{"TestAComplaintIsOneLine"},
