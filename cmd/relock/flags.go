@@ -96,7 +96,7 @@ func wrapped(text string, width int) (lines []string) {
 // flags declares the flags of every verb.
 func (t *tool) flags(fs *flags) {
 	fs.BoolVar(&t.quiet, "q", t.quiet, "suppress notes, the lines that hold, unlock and wait print, what doctor does not call wrong, and errors that the exit status shows. An outage and an unconfirmed release are still reported")
-	fs.BoolVar(&t.json, "json", t.json, "print one JSON object per line; docs/operations.md describes them")
+	fs.BoolVar(&t.json, "json", t.json, "print one JSON object per line; docs/operations.md lists the commands that do")
 }
 
 // divide reads flags and up to names other arguments, in any order. The next argument and everything after it

@@ -19,10 +19,10 @@ const holdAbout = `Prints a line when it has acquired the lock. Releases the loc
 USR1 or USR2, or after -for.
 `
 
-const holdAfter = `Exit status: 0 released; 128+n if signal n ended the wait; 64 wrong usage, or an outer
-relock run holds NAME, or this -owner holds NAME for reading and asks to write; 69 Redis
-cannot be reached or refuses, even at the release, or NAME is in use as another kind of
-lock; 75 not acquired within -wait; 76 the lock was lost.
+const holdAfter = `Exit status: 0 released; 128+n if signal n ended the wait; 64 wrong usage, or it would
+wait forever for an outer relock run, or this -owner holds NAME for reading and asks to
+write; 69 Redis cannot be reached or refuses, even at the release, or NAME is in use as
+another kind of lock; 75 not acquired within -wait; 76 the lock was lost.
 `
 
 // A heldForm is the JSON that hold prints when it holds, and when it has released.

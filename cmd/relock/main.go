@@ -35,12 +35,12 @@
 //	     lock; run did not start its command
 //	74   output could not be written, for example to a full disk; everything else was done
 //	75   the lock was not acquired within -wait; the command was not started; try again later
-//	76   the lock was lost before the command ended; relock stopped the command
+//	76   the lock was lost; relock stopped the command, unless it had ended
 //	126  the command was found, but could not be started
 //	127  the command was not found
 //
-// A command may itself exit with one of these statuses. With its own, relock also
-// prints a line on standard error.
+// A command may itself exit with one of these statuses. With its own, relock says
+// why; with -q not for 75, 76 and a signal.
 package main
 
 import (
