@@ -155,7 +155,7 @@ func (c *cursor) candidates(ctx context.Context) (all []candidate) {
 func (c *cursor) locks(ctx context.Context) (all []candidate) {
 	ctx, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
-	c.at.patience = namesWithin
+	c.at.within = namesWithin
 	l, err := c.at.connect(ctx)
 	if err != nil {
 		return nil

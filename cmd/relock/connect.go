@@ -22,11 +22,12 @@ import (
 
 const (
 	defaultURL = "redis://127.0.0.1:6379"
-	// reachable bounds the first request to Redis, unless -wait is shorter. hasty is the least time that this request
-	// gets, because it may have to make a connection.
-	reachable = 5 * time.Second
-	hasty     = 500 * time.Millisecond
+	// hasty is the least time that the first request to Redis gets, because it may have to make a connection.
+	hasty = 500 * time.Millisecond
 )
+
+// reachable is the most time that the first request to Redis gets. A test makes it short.
+var reachable = 5 * time.Second
 
 // farewell bounds how long the last requests to Redis may take. A test makes it long.
 var farewell = 2 * time.Second
@@ -77,7 +78,7 @@ type server struct {
 	url, prefix       string
 	cert, key, cacert string        // files, in PEM
 	sharded           bool          // waiters are woken over sharded pub/sub
-	patience          time.Duration // bounds its first answer; 0: reachable does
+	within            time.Duration // bounds its first answer; 0: reachable does
 }
 
 func (s *server) flags(fs *flags, env []string) {
@@ -104,6 +105,19 @@ type link struct {
 
 // connect returns a link to a Redis that has answered once.
 func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, error) {
+	l, err := s.open(opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.greet(ctx, l, cmp.Or(s.within, reachable)); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// open returns a link that has sent nothing yet.
+func (s *server) open(opts ...relock.Option) (*link, error) {
 	redis.SetLogger(silent{}) // everything important is returned as an error
 	l, err := s.dial()
 	if err != nil {
@@ -117,15 +131,25 @@ func (s *server) connect(ctx context.Context, opts ...relock.Option) (*link, err
 		l.rdb.Close()
 		return nil, err
 	}
-	asked, cancel := context.WithTimeout(ctx, cmp.Or(s.patience, reachable))
+	return l, nil
+}
+
+// greet returns nil if Redis answers within that time.
+func (s *server) greet(ctx context.Context, l *link, within time.Duration) error {
+	asked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+	// go-redis reads until its deadline, even if a signal has ended ctx. Without a connection it stops.
+	defer context.AfterFunc(ctx, func() { l.rdb.Close() })()
 	// Locks need TIME, but not PING, which a user may lack. If a user lacks TIME, the library reports that.
 	if err := l.rdb.Time(asked).Err(); err != nil && !redis.IsPermissionError(err) {
-		err = s.reason(ctx, l, err)
-		l.close()
-		return nil, fmt.Errorf("redis at %s: %w", l.addr, err)
+		return s.unanswered(ctx, l, err)
 	}
-	return l, nil
+	return nil
+}
+
+// unanswered returns the error of a request that Redis has not answered, with the address and the reason.
+func (s *server) unanswered(ctx context.Context, l *link, err error) error {
+	return fmt.Errorf("redis at %s: %w", l.addr, s.reason(ctx, l, err))
 }
 
 // reason returns why Redis did not answer in time. It makes one more connection to find that out, because

@@ -16,8 +16,8 @@ import (
 )
 
 const doctorAbout = `Asks each primary for its version, settings and clock, takes a lock of its own, and hands
-the lock over. Its data under the key prefix expires after a minute, the labels of its
-clients after a quarter of an hour.
+the lock over. Its data under the key prefix expires after about a minute, the labels of
+its clients after about ten.
 `
 
 const doctorAfter = `For all checks, the user needs +info and +config|get besides the permissions for locks.

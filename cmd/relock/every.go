@@ -52,12 +52,12 @@ func (j *job) once(ctx context.Context, signals <-chan os.Signal) (status int, e
 	case err == nil:
 		return status, nil
 	case ran && !stopped && errors.Is(err, relock.ErrClosed): // a signal has interrupted the release
-		j.note("%s", trimName(unreleased{err}))
+		j.warn("%s", trimName(unreleased{err}))
 		return status, nil
 	case stopped, errors.Is(err, relock.ErrLost):
 		return 0, err
 	case errors.Is(err, relock.ErrUnconfirmed):
-		j.note("%s", trimName(unreleased{err}))
+		j.warn("%s", trimName(unreleased{err}))
 		return status, nil
 	case errors.Is(err, relock.ErrUnspent):
 		return status, nil

@@ -95,8 +95,8 @@ func wrapped(text string, width int) (lines []string) {
 
 // flags declares the flags of every verb.
 func (t *tool) flags(fs *flags) {
-	fs.BoolVar(&t.quiet, "q", t.quiet, "suppress output that only repeats the exit status")
-	fs.BoolVar(&t.json, "json", t.json, "print one JSON object per line; docs/operations.md describes them")
+	fs.BoolVar(&t.quiet, "q", t.quiet, "suppress notes, the lines that hold, unlock and wait print, what doctor does not call wrong, and errors that the exit status shows. An outage and an unconfirmed release are still reported")
+	fs.BoolVar(&t.json, "json", t.json, "print one JSON object per line; docs/operations.md lists the commands that do")
 }
 
 // divide reads flags and up to names other arguments, in any order. The next argument and everything after it
@@ -268,13 +268,19 @@ func (p *patience) flag(fs *flags, name, usage string) {
 	})
 }
 
-// first bounds the first answer of Redis.
-func (p *patience) first() time.Duration {
+// over reports whether nothing is left of it.
+func (p *patience) over(began time.Time) bool { return p.bounded && time.Since(began) >= p.wait }
+
+// next bounds the next request for a first answer of Redis.
+func (p *patience) next(began time.Time) time.Duration {
 	if !p.bounded {
 		return reachable
 	}
-	return min(max(p.wait, hasty), reachable)
+	return min(p.left(began), reachable)
 }
+
+// left returns what is left of it, or hasty if that is more.
+func (p *patience) left(began time.Time) time.Duration { return max(p.wait-time.Since(began), hasty) }
 
 // common moves flags from before the verb to after it, where they are read.
 func common(args []string, env []string) ([]string, error) {

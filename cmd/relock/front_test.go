@@ -6,6 +6,7 @@ import (
 	"net"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -292,6 +293,47 @@ func TestAWaitSaysEachHalfMinuteThatRedisDoesNotAnswer(t *testing.T) {
 			virtual.Sleep(36 * time.Second)
 		}
 	})
+}
+
+// Fails when -q hides what no exit status says: a wait that may have no end.
+func TestQuietStillSaysThatRedisDoesNotAnswer(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		h := rig.MustAcquire(t, x.Lock("x"))
+		for _, json := range []bool{false, true} {
+			var said syncBuffer
+			j := &job{tool: &tool{err: &said, quiet: true, json: json}, name: "x"}
+			c, link := x.Linked()
+			stop := j.announce(t.Context(), c.NewLock("x"))
+			virtual.Sleep(2*noticeEvery + time.Minute)
+			if said.Len() > 0 {
+				t.Errorf("of a wait for a holder it says %q, want nothing", said.String())
+			}
+			heal := link.Hole()
+			virtual.Sleep(noticeEvery + 6*time.Second)
+			if n := strings.Count(said.String(), "Redis has not answered"); n != 1 {
+				t.Errorf("of a silent Redis it says %q, want one line", said.String())
+			}
+			stop()
+			heal()
+		}
+		rig.Must(t, h.Release())
+	})
+}
+
+// The status is that of the command. Fails when -q hides that the lock stays taken.
+func TestQuietStillSaysThatAReleaseIsNotConfirmed(t *testing.T) {
+	for _, flags := range [][]string{{"-q"}, {"-q", "-every", "8000h"}} {
+		w, m := newWorldOf(t)
+		p := w.start(slices.Concat([]string{"run"}, flags, []string{"x", "--", "sh", "-c", "trap 'exit 0' USR1; echo started; " + naps})...)
+		p.want("started")
+		m.SetError("ERR refused")
+		p.signal(syscall.SIGUSR1)
+		p.wantStatus(0)
+		if got := p.complain.String(); !strings.Contains(got, "the hold ends with its lease") {
+			t.Errorf("%q: complaint %q, want that the hold is not released", flags, got)
+		}
+		m.SetError("")
+	}
 }
 
 // What was joined is one line, and nothing is said twice.

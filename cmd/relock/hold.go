@@ -19,10 +19,10 @@ const holdAbout = `Prints a line when it has acquired the lock. Releases the loc
 USR1 or USR2, or after -for.
 `
 
-const holdAfter = `Exit status: 0 released; 128+n if signal n ended the wait; 64 wrong usage, or an outer
-relock run holds NAME, or this -owner holds NAME for reading and asks to write; 69 Redis
-cannot be reached or refuses, even at the release, or NAME is in use as another kind of
-lock; 75 not acquired within -wait; 76 the lock was lost.
+const holdAfter = `Exit status: 0 released; 128+n if signal n ended the wait; 64 wrong usage, or it would
+wait forever for an outer relock run, or this -owner holds NAME for reading and asks to
+write; 69 Redis cannot be reached or refuses, even at the release, or NAME is in use as
+another kind of lock; 75 not acquired within -wait; 76 the lock was lost.
 `
 
 // A heldForm is the JSON that hold prints when it holds, and when it has released.
@@ -109,35 +109,54 @@ type freeForm struct {
 	WaitedMS int64  `json:"waited_ms"`
 }
 
+// A freeWait is a wait until nobody holds a lock.
+type freeWait struct {
+	*tool
+	patience
+	began time.Time
+}
+
 func (t *tool) waitFree(fs *flags) action {
-	var p patience
-	p.flag(fs, "wait", "D: give up after D; 0 checks once (default: wait forever)")
-	asks := t.inspectWithin(fs, &p, func(ctx context.Context, l *relock.Lock) error {
-		began := time.Now()
-		info, err := p.awaitFree(ctx, l)
-		if s, is := errors.AsType[interrupted](context.Cause(ctx)); is {
-			err = s
-		}
-		if err != nil {
-			return err
-		}
-		waited, free := time.Since(began), len(info.Holders) == 0 && info.Resting == 0
-		switch {
-		case t.json:
-			t.tell(t.out, freeForm{l.Name(), free, ms(waited)})
-		case free && !t.quiet:
-			t.say("%s is free\n", l.Name())
-		}
-		if !free {
-			return takenError{fmt.Errorf("%w: after %v %q is still %s", relock.ErrNotAcquired, waited.Round(time.Millisecond), l.Name(), whoHas(info)), info}
-		}
-		return nil
-	})
+	w := &freeWait{tool: t}
+	w.flag(fs, "wait", "D: give up after D; 0 checks once (default: wait forever)")
+	asks := t.inspectBy(fs, w.arrive, w.await)
 	return func(ctx context.Context, words, more []string) int {
 		ctx, stop := untilSignal(ctx)
 		defer stop()
+		w.began = time.Now()
 		return asks(ctx, words, more)
 	}
+}
+
+// arrive returns a link to a Redis that has answered. A Redis that does not answer gets as long as -wait says.
+func (w *freeWait) arrive(ctx context.Context, s *server, name string) (*link, error) {
+	o, stop := w.watch(ctx, name)
+	defer stop()
+	return s.reach(ctx, &w.patience, w.began, o)
+}
+
+// await waits, and reports how that has ended.
+func (w *freeWait) await(ctx context.Context, l *relock.Lock) error {
+	o, stop := w.watch(ctx, l.Name())
+	info, err := w.awaitFree(ctx, l, w.began, o)
+	stop()
+	if s, is := errors.AsType[interrupted](context.Cause(ctx)); is {
+		err = s
+	}
+	if err != nil {
+		return err
+	}
+	waited, free := time.Since(w.began), len(info.Holders) == 0 && info.Resting == 0
+	switch {
+	case w.json:
+		w.tell(w.out, freeForm{l.Name(), free, ms(waited)})
+	case free && !w.quiet:
+		w.say("%s is free\n", l.Name())
+	}
+	if !free {
+		return takenError{fmt.Errorf("%w: after %v %q is still %s", relock.ErrNotAcquired, waited.Round(time.Millisecond), l.Name(), whoHas(info)), info}
+	}
+	return nil
 }
 
 // untilSignal returns a context that ends with the first signal, as its cause.
@@ -158,16 +177,16 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// awaitFree polls until nobody holds or the patience is over. It returns the last answer.
-func (p *patience) awaitFree(ctx context.Context, l *relock.Lock) (info relock.Info, err error) {
+// awaitFree polls until nobody holds, Redis refuses for good, or the patience is over. It returns the last answer.
+func (p *patience) awaitFree(ctx context.Context, l *relock.Lock, began time.Time, o *outage) (info relock.Info, err error) {
 	again := time.NewTicker(freeEvery)
 	defer again.Stop()
-	for began := time.Now(); ; {
-		if info, err = p.ask(ctx, l, began); err != nil {
+	for {
+		info, err = p.ask(ctx, l, began)
+		o.heard(err)
+		free := err == nil && len(info.Holders) == 0 && info.Resting == 0
+		if free || err != nil && !errors.Is(err, relock.ErrUnavailable) || p.over(began) {
 			return info, err
-		}
-		if len(info.Holders) == 0 && info.Resting == 0 || p.bounded && time.Since(began) >= p.wait {
-			return info, nil
 		}
 		select {
 		case <-again.C:
@@ -177,11 +196,11 @@ func (p *patience) awaitFree(ctx context.Context, l *relock.Lock) (info relock.I
 	}
 }
 
-// ask bounds the answer of Redis by what is left of the patience, or by hasty if that is more.
+// ask bounds the answer of Redis by what is left of the patience.
 func (p *patience) ask(ctx context.Context, l *relock.Lock, began time.Time) (relock.Info, error) {
 	if p.bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, max(p.wait-time.Since(began), hasty))
+		ctx, cancel = context.WithTimeout(ctx, p.left(began))
 		defer cancel()
 	}
 	return l.Info(ctx)

@@ -95,7 +95,7 @@ func TestAWaitAsksFiveTimesASecond(t *testing.T) {
 		c, link := x.Linked()
 		asked := rig.Count(link, "info")
 		p := patience{bounded: true, wait: 2 * time.Second}
-		if info, err := p.awaitFree(t.Context(), c.NewLock("x")); err != nil || len(info.Holders) != 1 || *asked != 11 {
+		if info, err := p.awaitFree(t.Context(), c.NewLock("x"), time.Now(), new(outage)); err != nil || len(info.Holders) != 1 || *asked != 11 {
 			t.Errorf("%+v, %v, asked %d times, want 11: at first, and ten in 2 s", info, err, *asked)
 		}
 		rig.Must(t, h.Release())

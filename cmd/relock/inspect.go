@@ -218,19 +218,18 @@ func (t *tool) removed(ended relock.Info, nothing string) {
 
 // inspect returns an action that calls fn with the lock that its arguments name.
 func (t *tool) inspect(fs *flags, fn func(context.Context, *relock.Lock) error) action {
-	return t.inspectWithin(fs, &patience{}, fn)
+	return t.inspectBy(fs, func(ctx context.Context, s *server, _ string) (*link, error) { return s.connect(ctx) }, fn)
 }
 
-// inspectWithin is inspect with a patience that also bounds the first answer.
-func (t *tool) inspectWithin(fs *flags, p *patience, fn func(context.Context, *relock.Lock) error) action {
+// inspectBy is inspect with its own way to connect for the lock of that name.
+func (t *tool) inspectBy(fs *flags, connect func(context.Context, *server, string) (*link, error), fn func(context.Context, *relock.Lock) error) action {
 	var s server
 	s.flags(fs, t.env)
 	return func(ctx context.Context, words, more []string) int {
 		if words = append(words, more...); len(words) != 1 {
 			return t.fail(usageError{fmt.Errorf("want one NAME, not %s", cmp.Or(quotedAll(words), "none"))})
 		}
-		s.patience = p.first()
-		l, err := s.connect(ctx)
+		l, err := connect(ctx, &s, words[0])
 		if err != nil {
 			return t.failUnlessStopped(ctx, err)
 		}

@@ -132,8 +132,8 @@ func (w *world) written() map[string][]map[string]any {
 		"`waiters`": says("waiters", "x"), "`unlock`": forced, "`doctor`": says("doctor", "-watch", "0"),
 		"`hold`": says("hold", "free", "-for", ".01"), "`wait`": says("wait", "free"),
 		"`run`, `hold`: a wait, on standard error": waited[:1],
-		"`run`: any other note, on standard error": objects(w.T, lost.complain.String())[:1],
-		"`version`": says("version"), "any that fails": says("info", ""),
+		"any other note, on standard error":        objects(w.T, lost.complain.String())[:1],
+		"`version`":                                says("version"), "any that fails": says("info", ""),
 		"`run`, `hold`, `wait`: not acquired, on standard error": waited[1:],
 	}
 }

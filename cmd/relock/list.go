@@ -30,8 +30,8 @@ a condition. The list is sorted by name. ls scans all keys of the servers, so th
 +scan in addition to the permissions for locks.
 `
 
-const lsAfter = `Exit status: 0; 64 wrong usage; 69 Redis, or one server of a Cluster, cannot be reached or
-refuses: ls still lists the locks of the other servers.
+const lsAfter = `Exit status: 0; 64 wrong usage; 69 a lock or a server could not be read: ls still lists
+the others.
 `
 
 func (t *tool) ls(fs *flags) action {

@@ -47,7 +47,6 @@ func (j *job) consistent() error {
 	if j.runs > 0 && (j.read || j.write) {
 		return errors.New("-n cannot be combined with -read or -write")
 	}
-	j.server.patience = j.patience.first()
 	return nil
 }
 
@@ -88,11 +87,8 @@ const (
 const answersWithin = 5 * time.Second
 
 // announce reports a wait until stop is called. On a terminal and in JSON it reports who holds the lock.
-// Everywhere it reports that Redis does not answer, or refuses.
+// Everywhere, also with -q, it reports that Redis does not answer, or refuses.
 func (j *job) announce(ctx context.Context, lock *relock.Lock) (stop func()) {
-	if j.quiet {
-		return func() {}
-	}
 	first := noticeEvery
 	if j.json || isTerminal(j.err) {
 		first = silence
@@ -108,7 +104,7 @@ func (j *job) announce(ctx context.Context, lock *relock.Lock) (stop func()) {
 				if err := j.sayWait(ctx, lock); err == nil {
 					answered = time.Now()
 				} else if ctx.Err() == nil {
-					j.note("waiting for %q: Redis has not answered for %v: %s", j.name, time.Since(answered).Round(time.Second), trimName(err))
+					j.sayUnanswered(j.name, time.Since(answered), err)
 				}
 				next.Reset(noticeEvery)
 			case <-ctx.Done():
@@ -139,7 +135,10 @@ func (j *job) sayWait(ctx context.Context, lock *relock.Lock) error {
 		return err
 	}
 	if trouble := j.trouble.recent(); trouble != nil {
-		j.note("waiting for %q, %s; the latest request failed: %s", j.name, whoHas(info), trimName(trouble))
+		j.warn("waiting for %q, %s; the latest request failed: %s", j.name, whoHas(info), trimName(trouble))
+		return nil
+	}
+	if j.quiet {
 		return nil
 	}
 	waiters, err := lock.Waiters(ctx)

@@ -35,12 +35,12 @@
 //	     lock; run did not start its command
 //	74   output could not be written, for example to a full disk; everything else was done
 //	75   the lock was not acquired within -wait; the command was not started; try again later
-//	76   the lock was lost before the command ended; relock stopped the command
+//	76   the lock was lost; relock stopped the command, unless it had ended
 //	126  the command was found, but could not be started
 //	127  the command was not found
 //
-// A command may itself exit with one of these statuses. With its own, relock also
-// prints a line on standard error.
+// A command may itself exit with one of these statuses. With its own, relock says
+// why; with -q not for 75, 76 and a signal.
 package main
 
 import (
@@ -83,7 +83,7 @@ type tool struct {
 	out, err io.Writer
 	told     bool  // the loss of the lock was reported
 	unsaid   error // why a write to standard output failed, or nil
-	quiet    bool  // prints nothing that the exit status says too
+	quiet    bool  // prints no notes, and no errors that the exit status shows
 	json     bool  // prints one JSON object a line
 }
 
@@ -145,8 +145,14 @@ func (t *tool) complain(format string, args ...any) { _, _ = fmt.Fprintf(t.err, 
 
 // note reports progress that the exit status does not show.
 func (t *tool) note(format string, args ...any) {
+	if !t.quiet {
+		t.warn(format, args...)
+	}
+}
+
+// warn is note for what -q must not hide, because no exit status shows it: Redis is silent, or a hold is not released.
+func (t *tool) warn(format string, args ...any) {
 	switch {
-	case t.quiet:
 	case t.json:
 		t.tell(t.err, map[string]string{"note": fmt.Sprintf(format, args...)})
 	default:

@@ -225,7 +225,7 @@ func TestUnreachableRedisExits69(t *testing.T) {
 	w := newWorld(t)
 	w.url = "redis://127.0.0.1:1"
 	for _, args := range [][]string{
-		{"run", "x", "--", "echo", "started"}, {"info", "x"}, {"demo", "-redis", w.url}, {"doctor"},
+		{"run", "-wait", "0", "x", "--", "echo", "started"}, {"run", "-every", "1h", "x", "--", "echo", "started"}, {"info", "x"}, {"demo", "-redis", w.url}, {"doctor"},
 	} {
 		if status, out, complaint := w.relock(args...); status != exitUnavailable || out != "" || complaint == "" {
 			t.Errorf("relock %q: status %d, output %q, complaint %q", args, status, out, complaint)

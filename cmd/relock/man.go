@@ -31,7 +31,7 @@ var exits = []exit{
 	{"69", "Redis cannot be reached or refuses, or NAME is in use as another kind of lock; run did not start its command"},
 	{"74", "output could not be written, for example to a full disk; everything else was done"},
 	{"75", "the lock was not acquired within -wait; the command was not started; try again later"},
-	{"76", "the lock was lost before the command ended; relock stopped the command"},
+	{"76", "the lock was lost; relock stopped the command, unless it had ended"},
 	{"126", "the command was found, but could not be started"},
 	{"127", "the command was not found"},
 }

@@ -39,10 +39,11 @@ Ctrl-Z stops relock and its command; fg or bg continues both. relock does not re
 lock meanwhile. If the lease has ended by then, relock ends the command.
 
 Exit status: that of the command; 128+n if signal n ended the command or the wait;
-64 wrong usage, or an outer relock run holds NAME, or this -owner holds NAME for reading
-and asks to write; 69 Redis cannot be reached or refuses, or NAME is in use as another
-kind of lock (plain, fair, rw, fair rw, semaphore); 75 not acquired within -wait; 76 the
-lock was lost; 126 the command cannot be started; 127 the command was not found.
+64 wrong usage, or it would wait forever for an outer relock run, or this
+-owner holds NAME for reading and asks to write; 69 Redis cannot be reached or refuses,
+or NAME is in use as another kind of lock (plain, fair, rw, fair rw, semaphore); 75 not
+acquired within -wait; 76 the lock was lost; 126 the command cannot be started; 127 the
+command was not found.
 `
 
 // A job is a command and the lock it runs under.
@@ -98,7 +99,7 @@ func (j *job) flags(fs *flags) {
 	j.lockFlags(fs)
 	spanVar(fs, &j.grace, "grace", 10*time.Second, "D: time from SIGTERM to SIGKILL after the lock is lost (default 10s)")
 	fs.Var(&j.yield, "yield", `SIGNAL: when another run waits for the lock, send the command's group this signal once: HUP, INT, QUIT, TERM, USR1, USR2 or WINCH. relock holds the lock until the command ends. The signal comes at least a second after the start, so that the command can set a trap. It does not continue a stopped command`)
-	positiveVar(fs, &j.every, "every", 0, `D: run the command once in each interval of D by the clock of Redis, across all machines. If the command has already run in the interval, or is still running, say so and exit. If the command exits with 75 or cannot be started, the next run can use the interval`)
+	positiveVar(fs, &j.every, "every", 0, `D: run the command once in each interval of D by the clock of Redis, across all machines. If the command has already run in the interval, or is still running, say so and exit. If the command exits with 75 or cannot be started, the next run can use the interval. This run does not wait: if Redis does not answer, it exits with 69`)
 	fs.Var(bounded{&j.unrun, 0, 255}, "skipped", "N: exit status when -every skips the command (default 0)")
 	j.server.flags(fs, j.env)
 }
@@ -137,7 +138,7 @@ func notify(signals chan<- os.Signal) {
 func (j *job) do(ctx context.Context, signals <-chan os.Signal) (status int, err error) {
 	status, err = j.under(ctx, signals, func(hold *relock.Hold) (int, error) { return j.supervise(ctx, hold, signals) })
 	if j.unsure != nil {
-		j.note("%s", trimName(j.unsure))
+		j.warn("%s", trimName(j.unsure))
 	}
 	return status, err
 }
@@ -148,7 +149,7 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 	var l *link
 	j.began = time.Now()
 	err = j.interruptible(ctx, signals, func(ctx context.Context) (err error) {
-		if l, err = j.connect(ctx, append(j.about, relock.Logger(slog.New(&j.trouble)))...); err == nil {
+		if l, err = j.arrive(ctx); err == nil {
 			hold, err = j.acquire(ctx, l)
 		}
 		return err
@@ -175,6 +176,13 @@ func (j *job) under(ctx context.Context, signals <-chan os.Signal, fn func(*relo
 		return 0, released
 	}
 	return status, err
+}
+
+// arrive returns a link to a Redis that has answered. A Redis that does not answer gets as long as -wait says.
+func (j *job) arrive(ctx context.Context) (*link, error) {
+	o, stop := j.watch(ctx, j.name)
+	defer stop()
+	return j.reach(ctx, &j.patience, j.began, o, append(j.about, relock.Logger(slog.New(&j.trouble)))...)
 }
 
 // An unreleased is the error of a release that Redis has not confirmed. The library says that the client goes on trying,

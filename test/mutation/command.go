@@ -163,6 +163,61 @@ var operatorRules = []Rule{
 		[]string{"TestAWaitSaysThatRedisDoesNotAnswer"},
 	},
 	{
+		"an outage at the start is waited out", "cmd/relock server.reach",
+		"if p.over(began) || ", "if true || ",
+		[]string{"TestAnOutageForAllOfTheWaitExits69"},
+	},
+	{
+		"a refusal that ends is waited out", "cmd/relock link.refuses",
+		"&& !errors.Is(err, relock.ErrUnavailable)", "",
+		[]string{"TestARefusalThatEndsIsWaitedOut"},
+	},
+	{
+		"a refusal that lasts is not waited out", "cmd/relock server.reach",
+		"|| l.refuses(ctx, o.name, err)", "",
+		[]string{"TestARefusalThatLastsIsNotWaitedOut"},
+	},
+	{
+		"an outage in the middle does not end a wait", "cmd/relock patience.awaitFree",
+		"err != nil && !errors.Is(err, relock.ErrUnavailable)", "err != nil",
+		[]string{"TestAnOutageInTheMiddleDoesNotEndAWait", "TestAnOutageInTheMiddleOfAWaitLastsNoLongerThanTheWait"},
+	},
+	{
+		"a wait ends with its patience though Redis is silent", "cmd/relock patience.awaitFree",
+		"|| p.over(began)", "|| err == nil && p.over(began)",
+		[]string{"TestAnOutageInTheMiddleOfAWaitLastsNoLongerThanTheWait"},
+	},
+	{
+		"a wait for the first answer says why it waits", "cmd/relock outage.say",
+		"err = why()", "_ = why",
+		[]string{"TestAnOutageAtTheStartIsWaitedOut"},
+	},
+	{
+		"the end of a context ends the first question", "cmd/relock server.greet",
+		"defer context.AfterFunc(ctx, func() { l.rdb.Close() })()", "",
+		[]string{"TestTheEndOfAContextEndsTheFirstQuestion"},
+	},
+	{
+		"quiet tells of an outage", "cmd/relock tool.sayUnanswered",
+		"t.warn(", "t.note(",
+		[]string{"TestQuietStillSaysThatRedisDoesNotAnswer"},
+	},
+	{
+		"quiet says nothing of a holder", "cmd/relock job.sayWait",
+		"if j.quiet {", "if false {",
+		[]string{"TestQuietStillSaysThatRedisDoesNotAnswer"},
+	},
+	{
+		"quiet tells of a release that is not confirmed", "cmd/relock job.do",
+		"j.warn(", "j.note(",
+		[]string{"TestQuietStillSaysThatAReleaseIsNotConfirmed"},
+	},
+	{
+		"quiet tells of a release that an interval's run has not confirmed", "cmd/relock job.once",
+		"case errors.Is(err, relock.ErrUnconfirmed): j.warn(", "case errors.Is(err, relock.ErrUnconfirmed): j.note(",
+		[]string{"TestQuietStillSaysThatAReleaseIsNotConfirmed"},
+	},
+	{
 		"nothing is said twice", "cmd/relock trimName",
 		"lines = slices.DeleteFunc(", "_ = slices.DeleteFunc(slices.Clone(lines), func(string) bool { return true }); _ = slices.DeleteFunc(",
 		[]string{"TestAComplaintIsOneLine"},
@@ -214,8 +269,8 @@ var operatorRules = []Rule{
 		[]string{"TestDemoNoticesALostIncrement"},
 	},
 	{
-		"a quiet wait says nothing", "cmd/relock tool.waitFree",
-		"case free && !t.quiet:", "case free:",
+		"a quiet wait says nothing", "cmd/relock freeWait.await",
+		"case free && !w.quiet:", "case free:",
 		[]string{"TestWaitEndsWhenTheLockIsFree"},
 	},
 	{

@@ -68,7 +68,7 @@ var serverRules = []Rule{
 		[]string{"TestDoctorNamesWhatAHosterRefuses"},
 	},
 	{
-		"a command uses sharded channels where it is told to", "cmd/relock server.connect",
+		"a command uses sharded channels where it is told to", "cmd/relock server.open",
 		"if s.sharded {", "if false {",
 		[]string{"TestCommandsWorkOnShardedChannels"},
 	},

@@ -323,8 +323,8 @@ var commandRules = []Rule{
 		[]string{"TestForcedUnlockNamesWhomItRemovedThoughTheLockPassesOn"},
 	},
 	{
-		"a wait bounds its first answer", "cmd/relock tool.inspectWithin",
-		"s.patience = p.first()", "",
+		"a wait bounds its first answer", "cmd/relock patience.next",
+		"min(p.left(began), reachable)", "reachable",
 		[]string{"TestSilentRedisExits69WithinTheWait"},
 	},
 	{
