@@ -196,6 +196,7 @@ func (c *roomCall) anew() {
 // giveUp ends the call without a hold.
 func (c *roomCall) giveUp() {
 	if a := c.acq; a != nil {
+		c.acq = nil // a statement of the call may be under way: when it ends, nothing is given up a second time
 		at := c.m.step()
 		a.GiveUp(at)
 		c.m.done(at)
