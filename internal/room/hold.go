@@ -306,7 +306,8 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 }
 
 // confusable reports whether Unlock could take another owner's hold for h: both have one grant, because one owner is a
-// branch of the other. A branch that waits on a condition counts too: it can come back into the grant of h.
+// branch of the other. A branch that waits on a condition counts too: it can come back into the grant of h. So does any
+// owner that waits, if Unlock may end its hold meanwhile.
 func (l *Handle) confusable(h *Hold) bool {
 	for _, other := range l.holds.backward() {
 		if other.Unlock {
@@ -352,41 +353,40 @@ func (l *Handle) otherOwner(w Want) Bar {
 //
 // If several grants hold together, as with readers, the oldest comes first: a loss of data ends the older grants first,
 // perhaps unknown to this client. So the Unlock of a caller that lost its hold ends no hold that came after the loss.
-// A hold whose owner waits on a condition is returned if there is no other, or none but of Acquire and Do and it is
-// unlockable. Call Judge first.
+// A hold whose owner waits on a condition comes last or, if it is unlockable, before those of Acquire and Do. Call
+// Judge first.
 func (l *Handle) Next() (found *Hold) {
 	first, newest := l.holds.first, l.holds.last()
-	switch first {
-	case nil:
+	switch {
+	case first == nil:
 		return l.nextAway()
-	case newest:
-		found = first
-	default:
-		order := l.holds.backward()
-		if newest.Read && first.Session != newest.Session {
-			order = l.holds.all()
+	case first == newest && (first.Unlock || l.aside == nil):
+		return first
+	}
+	order := l.holds.backward()
+	if newest.Read && first.Session != newest.Session {
+		order = l.holds.all()
+	}
+	best, most := -1, 2
+	if l.aside != nil && l.lost > 0 {
+		most = 3
+	}
+	for _, h := range order {
+		rank := 0
+		if h.Lost {
+			rank = 1
 		}
-		best := -1
-		for _, h := range order {
-			rank := 0
-			if h.Lost {
-				rank = 1
-			}
-			if h.Unlock {
-				rank += 2
-			}
-			if rank > best {
-				best, found = rank, h
-			}
-			if best == 3 || best == 2 && (l.aside == nil || l.lost == 0) {
-				break
-			}
+		if h.Unlock {
+			rank += 2
+		}
+		if rank > best {
+			best, found = rank, h
+		}
+		if best >= most {
+			break
 		}
 	}
-	if found.Unlock {
-		return found
-	}
-	if gone := l.nextAway(); gone != nil && gone.unlockable() {
+	if gone := l.nextAway(); !found.Unlock && gone != nil && gone.unlockable() {
 		return gone
 	}
 	return found

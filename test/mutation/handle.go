@@ -191,7 +191,7 @@ var handleRules = []Rule{
 	},
 	{
 		"an Unlock ends a lost hold first", "internal/room Handle.Next",
-		"best == 2 && (l.aside == nil || l.lost == 0)", "best == 2",
+		"most = 3", "",
 		[]string{"TestUnlockEndsALostHoldBeforeALiveOne"},
 	},
 	{
