@@ -71,11 +71,12 @@ func (h *hall) noteEnded() {
 }
 
 // judgeEnded looks whether a branch relies on a hold for longer than it may after its ancestor's has ended: without any
-// fault until its next renewal, and else until its lease ends.
+// fault until its next renewal, and else until its lease ends. The message of the end may overtake the answer by which
+// the branch holds, and a fixed lease has no renewal.
 func (h *hall) judgeEnded(x *roomHold) {
 	since, over := h.over[x.acq().nonce]
 	most := x.Session.LongestLease()
-	if !h.setup.risky {
+	if !h.setup.risky && !x.Terms.Fixed {
 		most = trust.Pulse(most) + 50*time.Millisecond
 	}
 	if over && h.now-since > most {
