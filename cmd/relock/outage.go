@@ -100,22 +100,20 @@ func (s *server) reach(ctx context.Context, p *patience, began time.Time, o *out
 	defer again.Stop()
 	for {
 		err = s.greet(ctx, l, p.next(began))
-		o.heard(err)
-		if err == nil {
+		if o.heard(err); err == nil {
 			return l, nil
 		}
 		if p.over(began) || l.refuses(ctx, o.name, err) {
-			break
+			l.close()
+			return nil, err
 		}
 		select {
 		case <-again.C:
-			continue
 		case <-ctx.Done():
+			l.close()
+			return nil, err
 		}
-		break
 	}
-	l.close()
-	return nil, err
 }
 
 // refuses reports whether Redis has answered with an error that lasts. The library tells such errors from an outage.
