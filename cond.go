@@ -60,7 +60,7 @@ func (c *Cond) Wait(ctx context.Context) error {
 // WaitFor is Wait, but waits for a signal for at most d. It gives up the lock in any case, even if d is zero or less.
 // After a signal it returns (true, nil). When d has passed or ctx has ended, it still waits for the lock, without a
 // bound, and returns (false, nil) or ctx's error. In all these cases the owner holds again. Other errors are those of
-// Wait: only after ErrLost the owner does not hold.
+// Wait. After ErrLost, and only then, the owner does not hold.
 func (c *Cond) WaitFor(ctx context.Context, d time.Duration) (signalled bool, err error) {
 	return c.wait(ctx, &d)
 }

@@ -18,7 +18,7 @@ const (
 )
 
 // remember finds, from the last read, the longest lease that was seen of each grant since it was renewed, which is when
-// the lease rose. Method fading compares with it. A ticket's lease is not renewed, and its resumption has another one.
+// the lease rose. grant.fading compares with it. A ticket's lease is not renewed, and its resumption has another one.
 func remember(locks, last []lock) {
 	type id struct { // tokens of two names may be equal
 		name  string
