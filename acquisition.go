@@ -159,7 +159,7 @@ func (a *acquisition) takeTurn(ctx context.Context) error {
 func (a *acquisition) markGone() error {
 	at := a.keeper.begin()
 	if a.Held() {
-		a.Session.Gone(room.ErrRemoved, &at)
+		a.Session.Lose(room.ErrRemoved, &at)
 	}
 	why := lostFor(a.Why())
 	a.keeper.end(&at)

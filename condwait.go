@@ -39,7 +39,7 @@ func (w *awaiting) rejoin() error {
 		switch {
 		case ended || occupied == nil:
 		case late:
-			s.LoseHeld(errOccupied, &at)
+			s.Lose(errOccupied, &at)
 		default:
 			freed = occupied.WhenFreed(make(chan struct{})).(chan struct{})
 		}
@@ -71,14 +71,18 @@ func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 	defer func() { <-w.a.turn.place }()
 	at := k.begin()
 	var e *room.Entry
+	var reads bool
 	if w.by == nil || !w.by.hold.Released { // otherwise the session may be another call's by now
-		e = w.a.Session.BeginWait(w.signalDoubtful, &at)
+		e, reads = w.a.Session.BeginWait(w.signalDoubtful, &at)
 	}
 	k.end(&at)
-	if e == nil { // by has ended, or the session is lost, waits already, or has no write hold left
-		return cmp.Or(w.a.loss(), ErrNotHeld)
+	switch {
+	case e != nil:
+		return w.sendWait(bounded, e)
+	case reads:
+		return cmp.Or(w.a.loss(), w.waitRefusal(room.OwnerReads))
 	}
-	return w.sendWait(bounded, e)
+	return cmp.Or(w.a.loss(), ErrNotHeld) // by has ended, or the session is lost, waits already, or has no write hold left
 }
 
 // sendWait sends the wait until Redis has answered. If an earlier copy went unanswered, the session waits even if Redis
@@ -121,8 +125,11 @@ func (w *awaiting) sendWait(ctx context.Context, e *room.Entry) error {
 		e.Rejoin(&at)
 	}
 	k.end(&at)
-	if err != nil {
-		return cmp.Or(w.a.loss(), failed(patient, err, at.Now, began))
+	switch lost := w.a.loss(); {
+	case lost != nil:
+		return lost
+	case err != nil:
+		return failed(patient, err, at.Now, began)
 	}
 	return w.waitRefusal(said)
 }
@@ -268,7 +275,7 @@ func (w *awaiting) endWait(ctx context.Context) error {
 func (w *awaiting) lose(why error) error {
 	k := w.a.keeper
 	at := k.begin()
-	w.a.Session.LoseHeld(why, &at)
+	w.a.Session.Lose(why, &at)
 	k.end(&at)
 	return cmp.Or(w.a.loss(), why)
 }

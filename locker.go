@@ -624,10 +624,10 @@ func (c *Client) deliver(payload string) {
 	switch {
 	case m.Verb == "look" && a.Waits():
 		a.Entry.Kick(&at)
-	case m.Verb == "lost" && a.Held():
-		a.Session.Gone(errForced, &at)
-	case m.Verb == "ended" && a.Held():
-		a.Session.LoseHeld(errAncestor, &at)
+	case m.Verb == "lost":
+		a.Revoke(errForced, &at)
+	case m.Verb == "ended":
+		a.Revoke(errAncestor, &at)
 	case m.Verb == "grant" && a.Waits():
 		a.Entry.Granted(m.Op, m.Low, m.High, m.Wanted, behind, &at)
 	case m.Verb == "wanted":

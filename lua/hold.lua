@@ -1,7 +1,7 @@
 -- States what sessions hold: their counts and their leases. Renewals, nested locks and nested unlocks are all this one
 -- statement. A larger op overrides a smaller one, so a copy that arrives again or out of order changes nothing. For a
--- session that holds alone one key is enough, so this works in a slot that migrates. The last hold for writing is given
--- up by release or downgrade, never here.
+-- session that holds alone one key is enough, so this works in a slot that migrates. Release and downgrade give up the
+-- last hold for writing. A renewal that overtakes a downgrade does too, and settles nothing.
 -- KEYS[1...] hash the state of each session's lock
 -- KEYS[2] zset for one session, its lock's queue; may be left out
 -- ARGV[1] ttl ms from now that the leases last at least; 0: leave them as they are

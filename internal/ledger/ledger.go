@@ -61,8 +61,8 @@ type Ledger struct {
 	proven       int64  // op of the newest statement that enough replicas have
 }
 
-// Granted records the first grant: it is for n holds, which their calls have not made yet.
-func (l *Ledger) Granted(n Counts) { l.Reserved, l.Meant, l.Told = n, n, n }
+// Granted records a grant for n holds: Redis knows these now, whatever it knew before a wait on a condition.
+func (l *Ledger) Granted(n Counts) { l.Meant, l.Told = n, n }
 
 // Add records holds that were made. A local hold is nested in an outer one of the same mode. Redis is not told of it
 // while the outer one lasts.

@@ -115,6 +115,17 @@ func (a *Acquisition) NoteWantedMessage(at *Step) {
 	}
 }
 
+// Revoke takes the message that Redis has ended a grant of the acquisition. It may come before the answer that tells of
+// the grant. Then that answer is not believed, and a later request is answered by what Redis has by then. It may also be
+// about an earlier grant than the one that is held. Then the release that Lose sends gives back the later one.
+func (a *Acquisition) Revoke(why error, at *Step) {
+	if a.Held() {
+		a.Session.Lose(why, at)
+	} else if a.Waits() {
+		a.Entry.revoked = why
+	}
+}
+
 // isWanted reports whether others wait for the end of what it holds: in Redis, in its run, or in its line.
 func (a *Acquisition) isWanted() bool {
 	run := a.Session.run

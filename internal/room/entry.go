@@ -35,6 +35,7 @@ type Entry struct {
 	heartbeat   clock.Instant // when the next heartbeat is due
 	checkHolder clock.Instant // when a heartbeat is due because the holder's lease may have ended: see noteWaiting
 	silence     silence       // whether Redis owes it an answer
+	revoked     error         // why a grant of its latest request, or an earlier one, has ended; see Acquisition.Revoke
 }
 
 // A stamp says when a request was sent.
@@ -72,7 +73,7 @@ func (e *Entry) Block() int {
 // NextRequest makes the next request: it numbers the request and notes its sending time. The caller sends it at once.
 func (e *Entry) NextRequest(at *Step) Request {
 	e.op++
-	e.wantedByMessage = false
+	e.wantedByMessage, e.revoked = false, nil
 	e.sent = append(e.sent, stamp{e.op, at.Now})
 	if len(e.sent) > maxStamps {
 		e.sent = e.sent[1:]
@@ -188,16 +189,17 @@ func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition,
 }
 
 // grant turns the entry into a session with the tokens low to high. sent is when the granted request was sent, and acks
-// how many replicas have it. grant returns false if the entry no longer waits, or if the lease has run out.
+// how many replicas have it. grant returns false if the entry no longer waits, or if the grant has ended already.
 func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Duration, acks int, at *Step) bool {
 	until := e.trustedUntil(sent, remaining)
-	if !e.Waits() || at.Now.Reached(until) {
+	if !e.Waits() || e.revoked != nil || at.Now.Reached(until) {
 		return false
 	}
 	s, need := e.Session, e.Terms.Replicas.N
 	if s == nil {
 		s = &Session{Acquisition: e.Acquisition}
-		s.Ledger.Granted(ledger.One(s.Read))
+		s.Ledger.Reserved = ledger.One(s.Read) // for its call
+		s.Ledger.Granted(s.Ledger.Reserved)
 	} else {
 		s.renewed = sent
 		s.wake(e.Await, low, at)
@@ -232,7 +234,8 @@ func (e *Entry) finished(at *Step) {
 	}
 }
 
-// Fail ends an entry that will not be granted. Its call returns why.
+// Fail ends an entry that will not be granted. Its call returns why. The release gives up its place, and ends late copies
+// of its requests. It also ends a grant of a branch that ended with the ancestor's hold, which would block others.
 func (e *Entry) Fail(why error, at *Step) {
 	if e.Session != nil {
 		e.Session.Lose(why, at)
@@ -241,17 +244,7 @@ func (e *Entry) Fail(why error, at *Step) {
 	e.why = why
 	e.end(at)
 	e.finished(at)
-	at.do(Effect{Do: Forget, Of: e.Acquisition})
-}
-
-// refuse is Fail because of Redis' answer. It also sends a release if a late copy of an earlier request could take the
-// lock with no caller left. It does the same if a branch was granted the lock, and that grant has ended with the
-// ancestor's hold: Redis keeps such a session in the way of others until it is released.
-func (e *Entry) refuse(said Answer, at *Step) {
-	e.Fail(&Refusal{said}, at)
-	if e.Session == nil && (e.doubt != 0 || said.Code == Ended && Root(e.Name) != e.Name) {
-		at.do(Effect{Do: Release, Of: e.Acquisition})
-	}
+	at.do(Effect{Do: Release, Of: e.Acquisition})
 }
 
 const (
@@ -315,7 +308,10 @@ func (e *Entry) Rejoin(at *Step) {
 	}
 	s.busy = false // an answer to a renewal that came in the meantime was ignored
 	s.schedule(at)
-	s.Check(at)   // the lease may have ended while it was away
+	s.Check(at) // the lease may have ended while it was away
+	if e.revoked != nil {
+		s.Lose(e.revoked, at)
+	}
 	s.CatchUp(at) // a hold may have ended in the meantime
 }
 
@@ -426,7 +422,7 @@ func (q Request) BeatAnswered(said Answer, at *Step) (wasted int) {
 	switch {
 	case !e.Waits(): // it was granted or given up while the heartbeat was in flight
 	case said.Code == OfKind, said.Code == Upgrade, said.Code == Ended:
-		e.refuse(said, at)
+		e.Fail(&Refusal{said}, at)
 	case said.Code == Late:
 		e.retry(trust.Attempt(e.Terms.TTL), at)
 	default:

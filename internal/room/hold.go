@@ -152,9 +152,9 @@ func (h *Hold) loseOlder(at *Step) {
 		case other.Lost:
 			continue
 		case other.Token > h.Token:
-			h.Session.LoseHeld(ErrRegranted, at)
+			h.Session.Lose(ErrRegranted, at)
 		case other.Token < h.Token:
-			other.Session.LoseHeld(ErrRegranted, at)
+			other.Session.Lose(ErrRegranted, at)
 		}
 		return // the others that are not lost have the same grant
 	}

@@ -184,7 +184,7 @@ func (s *Session) Check(at *Step) {
 			h.why = h.endedBy()
 			why = h.why
 		}
-		s.LoseHeld(why, at) // an unanswered renewal may keep it in Redis for another lease
+		s.Lose(why, at) // an unanswered renewal may keep it in Redis for another lease
 	case !s.waking && at.Now.Reached(s.firstEnd()):
 		s.shed(at)
 	}
@@ -489,16 +489,16 @@ func (s *Session) covers(t *Terms, now clock.Instant) bool {
 }
 
 // BeginWait makes a session wait on a condition: from now on it does not hold here. It returns the entry by which the
-// session waits, or nil if that has no write hold to give up. waker is for Entry.DoubtSignal.
-func (s *Session) BeginWait(waker any, at *Step) *Entry {
+// session waits, or nil if that has no write hold to give up, or also reads (reads). waker is for Entry.DoubtSignal.
+func (s *Session) BeginWait(waker any, at *Step) (e *Entry, reads bool) {
 	s.Check(at)
 	n := s.Ledger.Existing()
-	if s.Over || s.Absent() || n.Writes == 0 {
-		return nil
+	if s.Over || s.Absent() || n.Writes == 0 || n.Reads > 0 { // Redis may not know of a read hold yet
+		return nil, n.Writes > 0 && n.Reads > 0
 	}
 	op := s.op + 1
 	s.op += 2 // Redis records the second number if it refuses, so that a late copy is not carried out
-	e := &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token, DoubtWaker: waker}}
+	e = &Entry{Acquisition: s.Acquisition, Await: &Await{Op: op, Writes: n.Writes, Token: s.token, DoubtWaker: waker}}
 	e.sent = append(e.one[:0], stamp{op, at.Now})
 	s.Acquisition.Entry = e
 	for _, h := range s.holds.all() {
@@ -507,7 +507,7 @@ func (s *Session) BeginWait(waker any, at *Step) *Entry {
 	s.dismiss(at)
 	s.Room.sessions.remove(s)
 	at.timer(s.Acquisition, clock.Instant{}, 0)
-	return e
+	return e, false
 }
 
 // wake makes a session hold again after it waited on a condition: Entry.grant calls it. Its holds are not trusted
@@ -515,6 +515,7 @@ func (s *Session) BeginWait(waker any, at *Step) *Entry {
 func (s *Session) wake(a *Await, token int64, at *Step) {
 	s.busy, s.several, s.handed, s.fails, s.why = false, false, false, 0, nil
 	s.awaitOp, s.waking = a.Op, true
+	s.Ledger.Granted(ledger.Counts{Writes: a.Writes})
 	for _, h := range s.holds.all() {
 		h.Token, h.Acquired = token, at.Now
 		h.start()
@@ -582,21 +583,18 @@ func (s *Session) dismiss(at *Step) {
 	}
 }
 
-// Lose ends a session that is lost. It sends a release only if the owner waits on a condition, to give up its place.
-// LoseHeld also releases a session that Redis may still have. Gone is for a session that Redis no longer has: it ends
-// the nonce there if a late copy may come.
+// Lose ends a session that is lost. It sends a release even if Redis says that it has no such session: a late copy of
+// a request may take the lock with no caller left, and Redis keeps a branch that ended with its ancestor's hold in the
+// way of others. If the owner waits on a condition, the release gives up its place.
 func (s *Session) Lose(why error, at *Step) {
 	if s.Over {
 		return
 	}
 	s.endLost(why, at)
-	if e := s.Entry; e != nil { // it leaves its place
-		at.do(Effect{Do: Release, Of: s.Acquisition})
-		e.finished(at)
-		return
+	if s.Entry != nil {
+		s.Entry.finished(at)
 	}
-	// After the Lose effects: by them the driver keeps the room in use, and Forget may end its other uses.
-	at.do(Effect{Do: Forget, Of: s.Acquisition})
+	at.do(Effect{Do: Release, Of: s.Acquisition})
 }
 
 // endLost is Lose, but the caller decides what happens to the nonce.
@@ -615,31 +613,17 @@ func (s *Session) endLost(why error, at *Step) {
 	}
 }
 
-// LoseHeld is Lose for a session that Redis may still have: it also sends a release.
-func (s *Session) LoseHeld(why error, at *Step) {
-	if !s.Over && s.Entry == nil {
-		at.do(Effect{Do: Release, Of: s.Acquisition})
-	}
-	s.Lose(why, at)
-}
-
-// Gone is Lose for a held session that Redis says it no longer has. It also sends a release if a late copy of an
-// unanswered request could take the lock with no caller left. It does the same for a branch: its session may have ended
-// with the ancestor's hold, and Redis keeps such a session in the way of others until it is released.
-func (s *Session) Gone(why error, at *Step) {
-	if s.doubt != 0 || Root(s.Name) != s.Name {
-		at.do(Effect{Do: Release, Of: s.Acquisition})
-	}
-	s.Lose(why, at)
-}
-
-// Close ends the session when the client closes. If a call has returned one of its holds, the session is lost, as by
-// Lose. Otherwise, for example while it is kept, it is released, so that it blocks nobody. Reservations are not
-// cleared: each pending call releases its own when it sees that the session has ended.
+// Close ends the session when the client closes. If a call has returned one of its holds, the session is lost, and not
+// released: its holder may not know yet. Otherwise, for example while it is kept, it is released, so that it blocks
+// nobody. Reservations are not cleared: each pending call releases its own when it sees that the session has ended.
 func (s *Session) Close(why error, at *Step) {
 	switch {
-	case s.Over || s.Entry != nil || s.anyReturned():
+	case s.Entry != nil:
 		s.Lose(why, at)
+		return
+	case s.anyReturned():
+		s.endLost(why, at)
+		at.do(Effect{Do: Forget, Of: s.Acquisition})
 		return
 	case s.holds.first != nil:
 		s.endLost(why, at)
@@ -676,7 +660,7 @@ func (s *Session) finish(at *Step) Ending {
 func (s *Session) finishApart(at *Step) {
 	if s.Absent() { // Redis is told when it holds again
 		if s.holds.first == nil {
-			s.LoseHeld(ErrLeft, at) // it would hold nothing when it holds again, and its signal belongs to another waiter
+			s.Lose(ErrLeft, at) // it would hold nothing when it holds again, and its signal belongs to another waiter
 		}
 		return
 	}

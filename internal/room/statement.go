@@ -72,7 +72,7 @@ func (st *Statement) Stated(reply Reply, acks int, at *Step) (v Verdict) {
 		s.several = true
 		return Again
 	case !reply.Held:
-		s.Gone(ErrRemoved, at)
+		s.Lose(ErrRemoved, at)
 		return Over
 	}
 	if reply.Counted {

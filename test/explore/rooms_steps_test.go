@@ -184,7 +184,7 @@ func (h *hall) close(m *member) {
 	m.closing = true
 	for _, a := range slices.Clone(m.known) {
 		if at := m.step(); a.Held() {
-			a.Session.Lose(errLost, at)
+			a.Session.Close(errLost, at)
 			m.done(at)
 		}
 	}

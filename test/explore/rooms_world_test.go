@@ -333,9 +333,11 @@ func (m *member) hear(text string) {
 			run = run[1:]
 		}
 		a.Entry.Granted(number(fields[1]), number(fields[2]), number(fields[3]), wanted, m.behind(run), at)
-	case verb == "ended" && a.Held():
-		m.hall.seen["ends of an ancestor's hold that were heard"]++
-		a.Session.LoseHeld(errEnded, at)
+	case verb == "ended":
+		if m.hall.seen["ends of an ancestor's hold that were heard"]++; a.Waits() {
+			m.hall.seen["ends of an ancestor's hold that overtook the answer"]++
+		}
+		a.Revoke(errEnded, at)
 	case verb == "wanted":
 		m.hall.seen["wanted by message"]++
 		a.NoteWantedMessage(at)

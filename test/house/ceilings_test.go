@@ -26,7 +26,7 @@ var ceilings = map[string]ceiling{
 	"lines of internal/transport":             {2715, 40},
 	"words in docs/words.md":                  {45, 0},
 	"hops to another file":                    {2, 0},
-	"hops to another package":                 {19, 0},
+	"hops to another package":                 {18, 0},
 	"method names of more than four types":    {8, 0},
 }
 

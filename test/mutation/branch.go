@@ -123,8 +123,8 @@ var branchRules = []Rule{
 		[]string{"TestABranchThatItsAncestorSignalsEntersAtOnce"},
 	},
 	{
-		"a branch that hears of a grant too late says that it leaves", "internal/room Entry.refuse",
-		"said.Code == Ended && Root(e.Name) != e.Name", "false",
+		"a branch that hears of a grant too late says that it leaves", "internal/room Entry.Fail",
+		"at.do(Effect{Do: Release, Of: e.Acquisition})", "at.do(Effect{Do: Forget, Of: e.Acquisition})",
 		[]string{"TestABranchThatHearsOfItsGrantTooLateSaysThatItLeaves"},
 	},
 	{

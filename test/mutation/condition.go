@@ -184,7 +184,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: a wait that is not confirmed gives the lock back", ". awaiting.lose",
-		"w.a.Session.LoseHeld(why, &at)", "w.a.Session.Lose(why, &at)",
+		"w.a.Session.Lose(why, &at)", "w.a.Session.Close(why, &at)",
 		[]string{"TestWaitThatReplicasDoNotConfirmPassesItsSignalOn"},
 	},
 	{
@@ -324,8 +324,28 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: a wait without a hold is lost", "internal/room Session.finishApart",
-		"s.LoseHeld(ErrLeft, at)", "",
+		"s.Lose(ErrLeft, at)", "",
 		[]string{"TestAWaitWhoseHoldsAreAllUnlockedIsLostAndTheLockIsFree"},
+	},
+	{
+		"condition: a refused wait whose hold was forced meanwhile is lost", "internal/room Entry.Rejoin",
+		"s.Lose(e.revoked, at)", "",
+		[]string{"TestARefusedWaitWhoseHoldWasForcedMeanwhileIsLost"},
+	},
+	{
+		"condition: a refused wait whose lease has ended says so", ". awaiting.sendWait",
+		"case lost != nil:", "case lost != nil && err != nil:",
+		[]string{"TestARefusedWaitWhoseLeaseHasEndedMeanwhileIsLost"},
+	},
+	{
+		"condition: a read hold of which redis has not heard refuses a wait", "internal/room Session.BeginWait",
+		"n.Writes == 0 || n.Reads > 0", "n.Writes == 0",
+		[]string{"TestAWaitRightAfterADowngradeIsRefused"},
+	},
+	{
+		"condition: a wait gives up what redis knew", "internal/room Session.wake",
+		"s.Ledger.Granted(ledger.Counts{Writes: a.Writes})", "",
+		[]string{"TestAfterAWaitRedisIsToldOfTheHoldThatIsAboutToBeMade"},
 	},
 	{
 		"condition: what ends before a wait is refused is told", "internal/room Entry.Rejoin",
@@ -344,7 +364,7 @@ var conditionRules = []Rule{
 	},
 	{
 		"condition: a signal that finds no hold in redis ends the hold", ". acquisition.markGone",
-		"a.Session.Gone(room.ErrRemoved, &at)", "",
+		"a.Session.Lose(room.ErrRemoved, &at)", "",
 		[]string{"TestASignalOfALockThatRedisHasLostEndsTheHold"},
 	},
 	{

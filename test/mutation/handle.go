@@ -176,12 +176,12 @@ var handleRules = []Rule{
 	},
 	{
 		"a handle that is granted the lock again has lost its older hold", "internal/room Hold.loseOlder",
-		"other.Session.LoseHeld(ErrRegranted, at)", "",
+		"other.Session.Lose(ErrRegranted, at)", "",
 		[]string{"TestAHandleHasNoSecondHoldBeforeTheFirstIsUnlocked", "TestUnlockOfALostHoldLeavesTheNextHoldOfItsHandle"},
 	},
 	{
 		"a grant with a smaller token than its handle has is the older one", "internal/room Hold.loseOlder",
-		"h.Session.LoseHeld(ErrRegranted, at)", "other.Session.LoseHeld(ErrRegranted, at)",
+		"h.Session.Lose(ErrRegranted, at)", "other.Session.Lose(ErrRegranted, at)",
 		[]string{"TestTheGrantWithTheSmallerTokenIsTheLostOne"},
 	},
 	{

@@ -219,8 +219,8 @@ var holdRules = []Rule{
 		[]string{"TestWhoResumesHoldsUnderTheSameToken", "TestATicketOfADowngradedHoldReads"},
 	},
 	{
-		"who is refused has the copies of its requests ended", "internal/room Entry.refuse",
-		"e.doubt != 0 || said.Code == Ended", "said.Code == Ended",
+		"who is refused has the copies of its requests ended", "internal/room Entry.Fail",
+		"at.do(Effect{Do: Release, Of: e.Acquisition})", "if e.doubt == 0 { at.do(Effect{Do: Release, Of: e.Acquisition}) } else { at.do(Effect{Do: Forget, Of: e.Acquisition}) }",
 		[]string{"TestHeartbeatOfAWaiterThatWasRefusedIsGrantedNothing"},
 	},
 	{
@@ -249,9 +249,17 @@ var holdRules = []Rule{
 		[]string{"TestAHoldThatEndsBesideANestedOneIsUnlockedAsLost"},
 	},
 	{
-		"a lost hold is released", "internal/room Session.Check",
-		"s.LoseHeld(why, at)", "s.Lose(why, at)",
-		[]string{"TestLostHoldIsReleasedOnceRedisIsBack"},
+		"a lost hold is released", "internal/room Session.Lose",
+		"at.do(Effect{Do: Release, Of: s.Acquisition})", "at.do(Effect{Do: Forget, Of: s.Acquisition})",
+		[]string{
+			"TestLostHoldIsReleasedOnceRedisIsBack", "TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing",
+			"TestALateMessageOfALossLeavesNothingInRedis",
+		},
+	},
+	{
+		"a release has begun before its nonce is forgotten", "internal/room Session.Lose",
+		"s.endLost(why, at)", "s.endLost(why, at); at.do(Effect{Do: Forget, Of: s.Acquisition})",
+		[]string{"TestShutdownWaitsForTheReleaseOfAHoldThatItsAncestorEnds"},
 	},
 	{
 		"a loss hands on the claim", "internal/room Session.endLost",

@@ -140,14 +140,14 @@ var Liveness = []Rule{
 		[]string{"TestJournalHasAnInboxThatIsElsewhereConnectAgainOnce"},
 	},
 	{
-		"a message of a loss ends no wait", ". Client.deliver",
-		"case m.Verb == \"lost\" && a.Held():", "case m.Verb == \"lost\":",
+		"a message of a loss ends no wait", "internal/room Acquisition.Revoke",
+		"a.Entry.revoked = why", "a.Entry.Fail(why, at)",
 		[]string{"TestMessagesOfALossLeaveWhoWaitsInTheQueue"},
 	},
 	{
-		"a message that an ancestor has ended ends no wait", ". Client.deliver",
-		"case m.Verb == \"ended\" && a.Held():", "case m.Verb == \"ended\":",
-		[]string{"TestMessagesOfALossLeaveWhoWaitsInTheQueue"},
+		"a message that an ancestor has ended is heeded", ". Client.deliver",
+		"a.Revoke(errAncestor, &at)", "",
+		[]string{"TestABranchIsNotGrantedWhatItsAncestorHasEndedMeanwhile"},
 	},
 	{
 		"the hook hears of what is renewed together", ". watchdog.renewed",

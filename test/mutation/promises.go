@@ -616,7 +616,7 @@ var promiseRules = []Rule{
 	{
 		"a renewal that is refused is no loss", ". watchdog.unrenewed",
 		"fails := st.Unrenewed(short, &soon, &at)",
-		"if transport.Classify(err) == transport.Refused { st.Session.Gone(err, &at); k.end(&at); continue }; fails := st.Unrenewed(short, &soon, &at)",
+		"if transport.Classify(err) == transport.Refused { st.Session.Lose(err, &at); k.end(&at); continue }; fails := st.Unrenewed(short, &soon, &at)",
 		[]string{"TestARenewalThatRedisRefusesIsTriedAgain"},
 	},
 	{

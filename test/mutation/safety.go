@@ -75,13 +75,18 @@ var Safety = []Rule{
 	},
 	{
 		"a renewal that finds nothing is a loss", "internal/room Statement.Stated",
-		"s.Gone(ErrRemoved, at); return Over", "return Known",
+		"s.Lose(ErrRemoved, at); return Over", "return Known",
 		[]string{"TestF03dHoldThatAServerWithALaterClockEndedIsLostAtTheNextRenewal"},
 	},
 	{
-		"what redis no longer has is ended there", "internal/room Session.Gone",
-		"if s.doubt != 0 || Root(s.Name) != s.Name {", "if s.doubt < 0 {",
-		[]string{"TestF08LateCopyOfTheAcquireOfARemovedHoldGrantsNothing"},
+		"a grant that was forced before its answer came is no hold", "internal/room Entry.grant",
+		"e.revoked != nil", "false",
+		[]string{"TestAGrantThatWasForcedBeforeItsAnswerCameIsNoHold", "TestABranchIsNotGrantedWhatItsAncestorHasEndedMeanwhile"},
+	},
+	{
+		"a message of a loss is not about later requests", "internal/room Entry.NextRequest",
+		"e.wantedByMessage, e.revoked = false, nil", "e.wantedByMessage = false",
+		[]string{"TestAWaiterBelievesTheGrantAfterALateMessageOfALoss"},
 	},
 	{
 		"what a renewal of many leaves is stated", ". watchdog.renewTogether",
