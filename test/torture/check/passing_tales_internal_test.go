@@ -66,6 +66,12 @@ func back(call int64) *tale {
 		hold(held{w: 1, id: 3, owner: "a", token: 1, call: call, got: call + 1, releasing: call + 10, released: call + 11})
 }
 
+// backTwice is back under a failover, and one more hold with the token of the first.
+func backTwice(call int64) *tale {
+	return back(400).fault(30, 350, history.Failover, "one").
+		hold(held{w: 1, id: 4, owner: "a", token: 1, call: call, got: call + 1, releasing: call + 10, released: call + 11})
+}
+
 // joinedAfter is a hold of an owner, another of it that is asked for and told after a fault of
 // that kind, and one of another owner, for which both are lost.
 func joinedAfter(kind string) *tale {
@@ -210,6 +216,8 @@ var passingTales = []judged{
 			hold(held{w: 4, token: 3, call: 10, got: 420, until: 410, releasing: 421, released: 422, why: "lost"}).
 			hold(held{w: 5, token: 4, call: 10, got: 305, until: 300, releasing: 306, released: 307, why: "lost"}),
 	},
+	{"a second hold of a grant whose release a failover lost", "", backTwice(600)},
+	{"a second hold of a grant whose lease was over in any case", TokenRepeated, backTwice(1100)},
 	{"a hold of a grant whose release a restart did not lose", TokenRepeated, back(400).fault(30, 350, history.KillServer, "one")},
 	{"a hold of a grant whose release no failover lost", TokenRepeated, back(400).fault(5, 15, history.Failover, "one")},
 	{"a hold of a grant whose lease was over in any case", TokenRepeated, back(1100).fault(30, 350, history.Failover, "one")},

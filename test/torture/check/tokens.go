@@ -40,18 +40,22 @@ func (k *checker) repeated(s *story, byCall []*call) {
 	type use struct {
 		c    *call
 		gone int64 // when the last hold of the grant was gone
+		back int64 // when it was gone before a failover brought it back; until its lease is over, others may join it
 	}
 	uses := make(map[int64]*use, len(byCall))
 	for _, c := range byCall {
 		u := uses[c.token]
 		switch {
 		case u == nil:
-			uses[c.token] = &use{c, c.gone()}
+			uses[c.token] = &use{c: c, gone: c.gone()}
 			continue
 		case s.parted[c.token] && c.parted == u.c:
 		case !c.sameOwner(u.c):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s and %s have the same token", u.c, c)
-		case u.gone < c.began && !s.haunted(c, u.gone, c.began) && !s.cameBack(u.gone, c):
+		case u.gone >= c.began || s.haunted(c, u.gone, c.began):
+		case s.cameBack(u.gone, c):
+			u.back = u.gone
+		case u.back == 0 || !s.cameBack(u.back, c):
 			k.violation(s, TokenRepeated, u.c.acquired, c.acquired, "%s has the token of %s, whose grant had ended", c, u.c)
 		}
 		u.gone = max(u.gone, c.gone())
