@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/relocktest"
 )
 
@@ -44,7 +45,7 @@ func afterRedislock(ctx context.Context, rdb *redis.Client, work func(ctx contex
 }
 
 func afterRueidislock(ctx context.Context, rdb *redis.Client, work func(ctx context.Context) error) error {
-	client, err := relock.New(rdb)
+	client, err := relock.New(rdb, relock.Defaults(relock.TTL(5*time.Second)))
 	if err != nil {
 		return err
 	}
@@ -84,8 +85,9 @@ func TestMigrationKeepsTheLeaseAndTheWait(t *testing.T) {
 		after      func(context.Context, *redis.Client, func(context.Context) error) error
 		ttl, waits time.Duration
 	}{
-		"redsync":   {afterRedsync, 8 * time.Second, 5 * time.Second},
-		"redislock": {afterRedislock, 10 * time.Second, 10 * time.Second},
+		"redsync":     {afterRedsync, 8 * time.Second, 5 * time.Second},
+		"redislock":   {afterRedislock, 10 * time.Second, 10 * time.Second},
+		"rueidislock": {after: afterRueidislock, ttl: 5 * time.Second}, // waits for as long as its context lasts
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -99,6 +101,9 @@ func TestMigrationKeepsTheLeaseAndTheWait(t *testing.T) {
 				}); err != nil {
 					t.Error(err)
 				}
+				if row.waits == 0 {
+					return
+				}
 				srv.Hold("report")
 				begun := time.Now()
 				err := row.after(t.Context(), srv.Redis(), func(context.Context) error { return nil })
@@ -108,4 +113,19 @@ func TestMigrationKeepsTheLeaseAndTheWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a lock of redislock did that was never released.
+func TestWorkRunsOnceInItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := relocktest.New(t)
+		const ttl = time.Hour
+		for _, want := range []bool{true, false, true} {
+			ran, err := srv.Client().NewLock("report", relock.AtLeast(ttl)).TryDo(t.Context(), 0, func(ctx context.Context) error { return ctx.Err() })
+			if err != nil || ran != want {
+				t.Errorf("%v, %v; want %v", ran, err, want)
+			}
+			virtual.Sleep(ttl/2 + time.Second)
+		}
+	})
 }

@@ -19,20 +19,20 @@ func accept(ctx context.Context, client *relock.Client, account string, keep tim
 	if err != nil {
 		return "", err
 	}
-	ticket, err := hold.Detach(ctx, keep)
-	if err != nil && hold.Err() == nil { // refused, as a keep of two days is: it is still held
-		err = errors.Join(err, hold.Release())
-	}
-	return ticket, err
+	defer func() { _ = hold.Release() }() // if Detach refuses: after its success this does nothing
+	return hold.Detach(ctx, keep)
 }
 
 // process is called by the worker that got the message, whichever process it is in.
-func process(ctx context.Context, client *relock.Client, ticket relock.Ticket, work func(ctx context.Context) error) error {
-	hold, err := client.Resume(ctx, ticket)
+func process(ctx context.Context, client *relock.Client, ticket relock.Ticket, work func(ctx context.Context) error) (err error) {
+	soon, cancel := context.WithTimeout(ctx, 10*time.Second) // else it waits for as long as an outage lasts
+	defer cancel()
+	hold, err := client.Resume(soon, ticket)
 	if err != nil {
-		return err // the message lay for too long, or came twice
+		return err
 	}
-	return errors.Join(work(hold.Context(ctx)), hold.Release())
+	defer func() { err = errors.Join(err, hold.Release()) }() // also if work panics
+	return work(hold.Context(ctx))
 }
 
 func TestWorkerGoesOnUnderTheLockOfTheRequest(t *testing.T) {
@@ -58,6 +58,77 @@ func TestWorkerGoesOnUnderTheLockOfTheRequest(t *testing.T) {
 		srv.AssertFree("accounts/17")
 		if err := process(t.Context(), worker, ticket, nil); !errors.Is(err, relock.ErrLost) {
 			t.Errorf("a message that comes twice: %v, want ErrLost", err)
+		}
+	})
+}
+
+func TestAccountIsFreeAfterAJobThatPanicked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := relocktest.New(t)
+		ticket, err := accept(t.Context(), srv.Client(), "17", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		func() {
+			defer func() { _ = recover() }() // as the workers of many queues do
+			_ = process(t.Context(), srv.Client(), ticket, func(context.Context) error { panic("a mistake of the job") })
+		}()
+		srv.AssertFree("accounts/17")
+	})
+}
+
+func TestMessageComesAgainAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := relocktest.New(t)
+		ticket, err := accept(t.Context(), srv.Client(), "17", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		worker, works := srv.Client(), func(ctx context.Context) error { return ctx.Err() }
+		end := srv.Outage(worker)
+		if err := process(ctx, worker, ticket, works); !errors.Is(err, relock.ErrUnavailable) || errors.Is(err, relock.ErrLost) {
+			t.Errorf("in an outage: %v, want ErrUnavailable", err)
+		}
+		end()
+		if err := process(t.Context(), worker, ticket, works); err != nil {
+			t.Errorf("after it: %v", err)
+		}
+	})
+}
+
+func TestAccountIsFreeAfterADetachThatWasRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := relocktest.New(t)
+		if _, err := accept(t.Context(), srv.Client(), "17", 48*time.Hour); !errors.Is(err, relock.ErrInvalidOption) {
+			t.Errorf("kept for two days: %v, want ErrInvalidOption", err)
+		}
+		srv.AssertFree("accounts/17")
+	})
+}
+
+// A pauseError stops its reader, as a process stands still, for longer than a lease.
+type pauseError struct{}
+
+func (pauseError) Error() string {
+	virtual.Sleep(time.Minute)
+	return "given up"
+}
+
+// A lost hold that nobody has released would bar its owner.
+func TestOwnerLocksAgainAfterALossBehindARefusedDetach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, owner := relocktest.New(t), relock.WithOwner(t.Context(), "request 4711")
+		ctx, giveUp := context.WithCancelCause(owner)
+		client := srv.Client(relock.Defaults(relock.NoWatchdog()), relock.Trace(relock.Hooks{
+			Acquired: func(context.Context, relock.Event) { giveUp(pauseError{}) },
+		}))
+		if _, err := accept(ctx, client, "17", time.Minute); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that Detach refused an ended context", err)
+		}
+		if _, err := accept(owner, client, "17", time.Minute); err != nil {
+			t.Error(err)
 		}
 	})
 }

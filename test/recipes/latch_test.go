@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,8 @@ func (l *latch) Done(ctx context.Context, part string) error {
 	})
 }
 
-// Wait returns when all parts are done, or when ctx ends.
+// Wait returns nil when all parts are done. After an error call it again. Once ctx has ended, it returns when it has
+// got the lock back.
 func (l *latch) Wait(ctx context.Context) error {
 	return l.lock.Do(ctx, func(ctx context.Context) error {
 		for {
@@ -115,6 +117,39 @@ func TestWaitAtALatchEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		if err := join().Wait(ctx); err == nil {
 			t.Error("it opened though no part was done")
+		}
+	})
+}
+
+func TestWaitAtALatchThatIsGivenUpStillWaitsForTheLock(t *testing.T) {
+	inFleet(t, func(t *testing.T, _ *redis.Client, join func() *latch) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		waiter, ended := join(), make(chan error, 1)
+		go func() { ended <- waiter.Wait(ctx) }()
+		virtual.Sleep(time.Second) // it waits
+		other := join()
+		err := other.lock.Do(t.Context(), func(ctx context.Context) error {
+			virtual.Sleep(time.Minute)
+			if len(ended) > 0 {
+				t.Error("it returned without the lock")
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want that the time was over", err)
+		}
+		go func() { ended <- waiter.Wait(t.Context()) }() // it may be called again
+		for _, part := range []string{"customers", "orders"} {
+			if err := other.Done(t.Context(), part); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

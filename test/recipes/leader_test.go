@@ -13,8 +13,8 @@ import (
 	"github.com/relock-go/relock/relocktest"
 )
 
-// compacting runs compact in one of the processes that call compacting, until ctx ends. Another goes on when that
-// process ends, or is cut off.
+// compacting runs compact in one of the processes that call compacting, until ctx ends or compact fails. Another goes
+// on then, or when that process dies or is cut off.
 func compacting(ctx context.Context, client *relock.Client, compact func(ctx context.Context, token int64) error) error {
 	election := client.NewElection("compactor", relock.TTL(10*time.Second))
 	return election.Run(ctx, func(ctx context.Context, term relock.Term) error {
@@ -61,6 +61,32 @@ func TestOneCompactsAndAnotherGoesOn(t *testing.T) {
 			if err := <-ended; !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+func TestAnotherCompactsAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, ended, full := relocktest.New(t), make(chan error, 1), errors.New("the disk is full")
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		first, other := srv.Client(), srv.Client()
+		go func() {
+			ended <- compacting(ctx, first, func(context.Context, int64) error {
+				virtual.Sleep(time.Minute) // the other waits meanwhile
+				return full
+			})
+		}()
+		synctest.Wait()
+		err := compacting(ctx, other, func(context.Context, int64) error {
+			stop()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the other: %v, want that it compacted", err)
+		}
+		if err := <-ended; !errors.Is(err, full) {
+			t.Errorf("the first: %v, want its failure", err)
 		}
 	})
 }

@@ -44,12 +44,15 @@ func request(ctx context.Context, client *relock.Client, id string, edit job) (s
 }
 
 func handOver(ctx context.Context, client *relock.Client, send func(relock.Ticket)) error {
-	hold, err := client.NewLock("orders/4711").TryAcquire(ctx, time.Second) // ended by hold.Release()
+	hold, err := client.NewLock("orders/4711").TryAcquire(ctx, time.Second) // hold.Release() ends it, also if Detach fails
 	if err != nil {
 		return err
 	}
+	defer func() { _ = hold.Release() }()
 	ticket, err := hold.Detach(ctx, time.Minute) // in the request: the message carries the ticket
-	send(ticket)
+	if err == nil {
+		send(ticket)
+	}
 	return err
 }
 
@@ -87,5 +90,18 @@ func TestThreeLinesSolveEachProblem(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+func TestNoMessageCarriesATicketThatWasRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := relocktest.New(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		client := srv.Client(relock.Trace(relock.Hooks{Acquired: func(context.Context, relock.Event) { cancel() }}))
+		err := handOver(ctx, client, func(ticket relock.Ticket) { t.Errorf("ticket %q was sent", ticket) })
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, want that Detach refused an ended context", err)
+		}
+		srv.AssertFree("orders/4711")
 	})
 }

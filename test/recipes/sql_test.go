@@ -5,12 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	_ "modernc.org/sqlite" // written in Go: the test needs no database server
 
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/fence"
+	"github.com/relock-go/relock/relocktest"
 )
 
 // deposit is called under the lock "account", however deep below.
@@ -83,6 +86,28 @@ func TestTransactionThatFailsAdvancesNoToken(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// What a table stores of an owner to tell flows apart whose tokens are equal: a flow's branches have one token.
+func TestBranchesAreOneOwnerUpToTheMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lock, flow := relocktest.New(t).Client().NewLock("account"), relock.WithNewOwner(t.Context())
+		above, err := lock.Acquire(flow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		branch, err := lock.Acquire(relock.WithChildOwner(flow))
+		if err != nil {
+			t.Fatal(err)
+		}
+		root, _, below := strings.Cut(branch.Owner(), "~.")
+		if branch.Token() != above.Token() || !below || root != above.Owner() {
+			t.Errorf("owner %q with token %d under %q with %d", branch.Owner(), branch.Token(), above.Owner(), above.Token())
+		}
+		if err := errors.Join(branch.Release(), above.Release()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func open(t *testing.T) *sql.DB {

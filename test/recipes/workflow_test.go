@@ -12,7 +12,7 @@ import (
 	"github.com/relock-go/relock/relocktest"
 )
 
-// transfer takes both accounts, in one order whoever calls it with which first.
+// transfer takes both accounts, in one order. With one account twice it returns ErrInvalidOption.
 func transfer(ctx context.Context, client *relock.Client, from, to string, move func(ctx context.Context) error) error {
 	both := relock.NewMulti(client.NewLock("accounts/"+from), client.NewLock("accounts/"+to))
 	return both.Do(ctx, move)
@@ -41,6 +41,18 @@ func TestTransfersInOppositeDirectionsDoNotBlockEachOther(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+func TestTransferToTheSameAccountIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := transfer(t.Context(), relocktest.New(t).Client(), "a", "a", func(context.Context) error {
+			t.Error("it was made")
+			return nil
+		})
+		if !errors.Is(err, relock.ErrInvalidOption) {
+			t.Errorf("%v, want ErrInvalidOption", err)
 		}
 	})
 }
