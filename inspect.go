@@ -122,7 +122,7 @@ func readInfo(ctx context.Context, l *Lock, page *wire.InfoReply) (all Info, now
 // labelledInfo is readInfo, but replaces the clients' IDs by their labels.
 func labelledInfo(ctx context.Context, l *Lock) (all Info, now int64, err error) {
 	if all, now, err = readInfo(ctx, l, nil); err == nil {
-		l.c.putLabels(ctx, all.labels(nil))
+		l.c.labels.Replace(ctx, all.labels(nil))
 	}
 	return all, now, err
 }
@@ -132,7 +132,7 @@ func holderOf(h wire.Holder) Holder {
 	return Holder{Owner: h.Owner, Read: h.Read, Holds: h.Holds, Token: h.Token, TTL: h.TTL, Label: h.Client, Held: h.Held, Weight: h.Weight, Detached: h.Client == wire.NoClient, Sticky: h.Sticky}
 }
 
-// labels appends pointers to the holders' labels, which are still clients' IDs: putLabels replaces them.
+// labels appends pointers to the holders' labels, which are still clients' IDs: Book.Replace replaces them.
 func (all *Info) labels(at []*string) []*string {
 	for i := range all.Holders {
 		at = append(at, &all.Holders[i].Label)
@@ -195,7 +195,7 @@ func forceHolder(ctx context.Context, l *Lock, h Holder) (ended bool, err error)
 }
 
 // forceHolders is ForceUnlock, but returns what it has ended, or may have by an unanswered try, for the command and
-// relockweb. The holder at which an error stopped it is left out. Each Label is still a client's ID: see putLabels.
+// relockweb. The holder at which an error stopped it is left out. Each Label is still a client's ID: see label.Book.
 func forceHolders(ctx context.Context, l *Lock) (ended Info, err error) {
 	there, now, err := readInfo(ctx, l, nil)
 	if err != nil {

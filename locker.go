@@ -180,7 +180,8 @@ func (c *Client) newListeners(rdb redis.UniversalClient) {
 // newLabelsAndAccess makes the book of labels, and the checker of permissions, which runs before the first acquisition.
 func (c *Client) newLabelsAndAccess() {
 	c.labels = label.New(label.Config{
-		Transport: c.transport, Wire: c.wire, Prefix: c.cfg.prefix, Client: c.id, Text: c.cfg.label,
+		Transport: c.transport, Wire: c.wire, OneKeyEach: &c.oneKeyEach,
+		Prefix: c.cfg.prefix, Client: c.id, Text: c.cfg.label,
 		Now:   func() instant { return c.clock.Now() },
 		Spawn: c.tracker.Go,
 		Log:   c.cfg.log,
@@ -748,16 +749,11 @@ func (c *Client) logWasted(ttl time.Duration, k *keeper) {
 		slog.String("lock", k.name()), slog.Duration("ttl", ttl))
 }
 
-// putLabels replaces the client IDs to which at points with the labels of these clients.
-func (c *Client) putLabels(ctx context.Context, at []*string) {
-	c.labels.Replace(ctx, at, c.transport.OneServer() && !c.oneKeyEach.Load())
-}
-
 // labelWaiters puts labels into waiters, whose Label is still the ID of their client.
 func (c *Client) labelWaiters(ctx context.Context, all []Waiter) {
 	at := make([]*string, len(all))
 	for i := range all {
 		at[i] = &all[i].Label
 	}
-	c.putLabels(ctx, at)
+	c.labels.Replace(ctx, at)
 }

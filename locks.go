@@ -122,7 +122,7 @@ func (s *scan) look(locks []*Lock) error {
 		}
 		labels = all[i].labels(labels)
 	}
-	s.c.putLabels(s.ctx, labels)
+	s.c.labels.Replace(s.ctx, labels)
 	for i, info := range all {
 		if errs[i] == nil && len(info.Holders) == 0 && info.Waiters == 0 && info.CondWaiters == 0 && info.Resting == 0 {
 			continue

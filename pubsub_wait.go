@@ -537,7 +537,7 @@ func (w *waiting) refused(a *acquisition, said *room.Answer) error {
 		return ErrNotAcquired
 	case room.OfKind:
 		if kind, layout := wire.StoredKind(said.Kind); layout == wire.Layout {
-			return fmt.Errorf("%w: its kind is %q until it has no holders and waiters, and this call asks for %q; use one kind for a name", ErrKind, kind, w.keeper.kind)
+			return fmt.Errorf("%w: its kind is %q until nobody holds it or waits, also on conditions, and no AtLeast or Once keeps it; this call asks for %q; use one kind for a name", ErrKind, kind, w.keeper.kind)
 		}
 		return fmt.Errorf("%w: %s", ErrKind, otherLayout(said.Kind))
 	case room.Upgrade:

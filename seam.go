@@ -118,7 +118,7 @@ func seamsOfTools() {
 	seam.ForceUnlock = func(ctx context.Context, lock any) (info any, err error) {
 		l := lock.(*Lock)
 		ended, err := forceHolders(ctx, l)
-		l.c.putLabels(ctx, ended.labels(nil))
+		l.c.labels.Replace(ctx, ended.labels(nil))
 		return ended, err
 	}
 }

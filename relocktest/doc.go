@@ -17,7 +17,7 @@
 //
 // In a bubble of [testing/synctest], as here, time is the bubble's for locks, leases
 // and Redis alike: an hour of waiting takes no time, and a lease ends to the
-// nanosecond. Outside of a bubble all works the same in real time.
+// millisecond. Outside of a bubble all works the same in real time.
 //
 // Make the Server inside the bubble, by the bubble's t. One that was made outside ends the whole
 // test binary: "close of synctest channel from outside bubble".

@@ -82,6 +82,20 @@ func TestDoctorNamesAMissingPermission(t *testing.T) {
 	w.wantWrong("messages", "cannot subscribe")
 }
 
+// Without the permission for CLUSTER MYID no lock can be taken. Fails when the doctor also says that locks do not need
+// the command. Other commands that the user may not run are told as before.
+func TestDoctorDoesNotCallACommandUnneededThatLocksNeed(t *testing.T) {
+	srv := redistest.Real(t)
+	rig.Permit(t, srv.Client(t), strings.Replace(rig.DocumentedACL(t), " +cluster|myid", "", 1))
+	found, status := worldAt(t, "redis://app:secret@"+srv.Addr()).doctor()
+	if status != exitFailed || !strings.Contains(found["locks"].Found, "cluster|myid") {
+		t.Errorf("status %d, %+v; want that the permission for CLUSTER MYID is missing", status, found["locks"])
+	}
+	if told := found["commands"].Found; !strings.Contains(told, "INFO") || strings.Contains(told, "CLUSTER") {
+		t.Errorf("commands that locks do not need: %q, want INFO and not CLUSTER", told)
+	}
+}
+
 // The least permissions that the page lists have no PING, by which relock asked whether
 // Redis is there: no command worked for such a user.
 func TestUserOfThePageMayUseTheCommands(t *testing.T) {

@@ -21,8 +21,8 @@ USR1 or USR2, or after -for.
 
 const holdAfter = `Exit status: 0 released; 128+n if signal n ended the wait; 64 wrong usage, or it would
 wait forever for an outer relock run, or this -owner holds NAME for reading and asks to
-write; 69 Redis cannot be reached or refuses, even at the release, or NAME is in use as
-another kind of lock; 75 not acquired within -wait; 76 the lock was lost.
+write; 69 Redis cannot be reached or refuses the request, even at the release, or NAME
+is in use as another kind of lock; 75 not acquired within -wait; 76 the lock was lost.
 `
 
 // A heldForm is the JSON that hold prints when it holds, and when it has released.
@@ -97,7 +97,7 @@ may already hold the lock.
 `
 
 const waitAfter = `Exit status: 0 the lock is free; 75 it is still held or resting; 128+n if signal n ended
-the wait; 64 wrong usage; 69 Redis cannot be reached or refuses.
+the wait; 64 wrong usage; 69 Redis cannot be reached or refuses the request.
 `
 
 // freeEvery is how often wait asks Redis.

@@ -102,7 +102,8 @@ func takesTLS(ctx context.Context, o *redis.Options) bool {
 	return true
 }
 
-// unneeded are commands that hosters refuse and that locks do not need.
+// unneeded are commands that hosters refuse and that locks do not need. CLUSTER may be missing, but a user who may not
+// run it gets no lock: see lua/permit.lua.
 var unneeded = []struct {
 	name string
 	args []any
@@ -120,7 +121,10 @@ func (c *checkup) commands(ctx context.Context) {
 	for _, command := range unneeded {
 		err := c.rdb.Do(ctx, command.args...).Err()
 		var answer redis.Error
-		if errors.As(err, &answer) && !strings.Contains(err.Error(), "cluster support disabled") {
+		switch {
+		case !errors.As(err, &answer), strings.Contains(err.Error(), "cluster support disabled"):
+		case command.name == "CLUSTER" && redis.IsPermissionError(err): // locks need that permission, and their check names it
+		default:
 			refused = append(refused, command.name)
 		}
 	}

@@ -157,7 +157,7 @@ const topAbout = `Refreshes until Ctrl-C. After each look, top pauses for at lea
 the look took, so it uses at most a twentieth of the servers' time.
 `
 
-const topAfter = `Exit status: 0; 64 wrong usage; 69 Redis cannot be reached or refuses.
+const topAfter = `Exit status: 0; 64 wrong usage; 69 Redis cannot be reached or refuses the request.
 `
 
 // A topForm is the JSON of one look.

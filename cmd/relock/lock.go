@@ -87,7 +87,7 @@ const (
 const answersWithin = 5 * time.Second
 
 // announce reports a wait until stop is called. On a terminal and in JSON it reports who holds the lock.
-// Everywhere, also with -q, it reports that Redis does not answer, or refuses.
+// Everywhere, also with -q, it reports that Redis does not answer, or refuses the lock.
 func (j *job) announce(ctx context.Context, lock *relock.Lock) (stop func()) {
 	first := noticeEvery
 	if j.json || isTerminal(j.err) {

@@ -31,8 +31,8 @@
 //
 //	1    a check of the demo failed, or the doctor found something wrong
 //	64   usage: the arguments are wrong
-//	69   Redis cannot be reached or refuses, or NAME is in use as another kind of
-//	     lock; run did not start its command
+//	69   Redis cannot be reached or refuses the request, or NAME is in use as another
+//	     kind of lock; run did not start its command
 //	74   output could not be written, for example to a full disk; everything else was done
 //	75   the lock was not acquired within -wait; the command was not started; try again later
 //	76   the lock was lost; relock stopped the command, unless it had ended

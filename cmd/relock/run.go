@@ -40,10 +40,10 @@ lock meanwhile. If the lease has ended by then, relock ends the command.
 
 Exit status: that of the command; 128+n if signal n ended the command or the wait;
 64 wrong usage, or it would wait forever for an outer relock run, or this
--owner holds NAME for reading and asks to write; 69 Redis cannot be reached or refuses,
-or NAME is in use as another kind of lock (plain, fair, rw, fair rw, semaphore); 75 not
-acquired within -wait; 76 the lock was lost; 126 the command cannot be started; 127 the
-command was not found.
+-owner holds NAME for reading and asks to write; 69 Redis cannot be reached or refuses
+the request, or NAME is in use as another kind of lock (plain, fair, rw, fair rw,
+semaphore); 75 not acquired within -wait; 76 the lock was lost; 126 the command cannot
+be started; 127 the command was not found.
 `
 
 // A job is a command and the lock it runs under.

@@ -3,6 +3,7 @@ package relockcron
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 // one owner would not exclude each other.
 //
 // The logger is told of a skipped run as information, and of a failure, such as a bad option, as an error. nil means
-// silence. A job whose lock is lost runs on, because cron cannot tell it. A job that must know of the loss calls
+// silence. A job whose lock is lost runs on, because cron cannot tell it. Meanwhile this process skips its runs, and
+// others may run it. When the job has ended, the logger gets relock.ErrLost. A job that must know of the loss calls
 // relock.Lock.TryDo itself.
 func Once(client *relock.Client, name string, every time.Duration, logger cron.Logger, opts ...relock.LockOption) cron.JobWrapper {
 	if logger == nil {
@@ -33,6 +35,9 @@ func Once(client *relock.Client, name string, every time.Duration, logger cron.L
 				j.Run()
 				return nil
 			})
+			if !ran && errors.Is(err, relock.ErrLost) {
+				err = nil // an earlier run goes on here: it has lost the lock, and not unlocked it yet
+			}
 			switch {
 			case err != nil:
 				logger.Error(err, "lock", "name", name, "ran", ran)

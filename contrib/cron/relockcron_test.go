@@ -152,6 +152,40 @@ func TestAJobThatPanicsGivesTheLockBack(t *testing.T) {
 	})
 }
 
+// cron cannot tell a job of the loss of its lock, so the job goes on. Fails when the next runs, which are skipped for
+// that, are told as errors: an operator can do nothing about these.
+func TestAJobThatGoesOnAfterALossIsSkipped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, seen, end, ended := relocktest.New(t), new(noted), make(chan struct{}), make(chan struct{})
+		job := relockcron.Once(srv.Client(), "cleanup", time.Minute, seen)(cron.FuncJob(func() {
+			seen.Run()
+			<-end
+		}))
+		go func() {
+			job.Run()
+			close(ended)
+		}()
+		synctest.Wait()
+		srv.Lose("cleanup")
+		for range 2 {
+			virtual.Sleep(time.Minute)
+			job.Run()
+		}
+		if len(seen.at) != 1 || seen.skipped != 2 || len(seen.errs) > 0 {
+			t.Errorf("%d runs, %d skipped, errors %v; want the one that goes on, and two skipped", len(seen.at), seen.skipped, seen.errs)
+		}
+		close(end)
+		<-ended
+		if len(seen.errs) != 1 || !errors.Is(seen.errs[0], relock.ErrLost) {
+			t.Errorf("logged %v, want the loss", seen.errs)
+		}
+		virtual.Sleep(time.Minute)
+		if job.Run(); len(seen.at) != 2 {
+			t.Errorf("%d runs, want that the job runs again after it has ended", len(seen.at))
+		}
+	})
+}
+
 // What README.md shows.
 func TestPageRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -58,6 +58,30 @@ func TestOneProcessRunsTheJobsAndAnotherTakesOver(t *testing.T) {
 	})
 }
 
+// Run gives up the lead when its context ends, and knows nothing of jobs. So a job of the next leader begins beside one
+// that still runs here: first the scheduler has to end, as the page's code has it.
+func TestALeaderThatResignsBeforeItsJobsEndDoesNotHelp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, end, ran := relocktest.New(t), make(chan struct{}), new(runs)
+		election := srv.Client().NewElection("scheduler")
+		ctx, resign := context.WithCancel(t.Context())
+		go func() { _ = election.Run(ctx, relockgocron.Lead) }()
+		synctest.Wait()
+		start(t, func() {
+			ran.note()
+			<-end
+		}, gocron.WithDistributedElector(relockgocron.Elector(election)))
+		candidate(t, srv.Client(), ran)
+		virtual.Sleep(time.Minute + time.Second)
+		resign()
+		virtual.Sleep(time.Minute)
+		if ran.count() != 2 {
+			t.Errorf("%d runs, want that the next leader ran the job beside the first", ran.count())
+		}
+		close(end)
+	})
+}
+
 // Fails when a term ends with another error than the cause, or when a scheduler that has ended goes on to lead.
 func TestLeadReturnsTheCauseOfItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

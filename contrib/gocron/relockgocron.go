@@ -56,9 +56,13 @@ type held struct{ *relock.Hold }
 // Unlock does not depend on ctx, which may have ended with the scheduler.
 func (h held) Unlock(context.Context) error { return h.Release() }
 
-// Elector returns a gocron.Elector that judges by the clock, without I/O. Its IsLeader returns ctx's error if ctx has
-// ended, nil if this process leads, and else ErrNotLeader. The process must also campaign: call e.Run(ctx, Lead) on a
-// goroutine of its own, until the process ends. gocron asks before each job: one that has begun goes on after a loss.
+// Elector returns a gocron.Elector that judges by the clock, without I/O. Its IsLeader returns the error of its context
+// if that has ended, nil if this process leads, and else ErrNotLeader. gocron asks before each job: one that has begun
+// goes on after a loss.
+//
+// The process must also campaign: call e.Run(ctx, Lead) on a goroutine of its own, and heed its error. After an error
+// this process runs no job, and gocron tells nobody. End ctx only after the scheduler's Shutdown has returned nil.
+// Otherwise a job that still runs here can run beside one of the next leader.
 func Elector(e *relock.Election) gocron.Elector { return elector{e} }
 
 type elector struct{ election *relock.Election }

@@ -46,14 +46,15 @@ var HostAndProcess = sync.OnceValue(func() string {
 
 // Config is what a book needs.
 type Config struct {
-	Transport *transport.Transport
-	Wire      *wire.Encoder
-	Prefix    string // of the keys
-	Client    string
-	Text      string // the client's label
-	Now       func() clock.Instant
-	Spawn     func(fn func(ctx context.Context)) bool // false: the client is closed
-	Log       *slog.Logger
+	Transport  *transport.Transport
+	OneKeyEach *atomic.Bool // the server refuses commands with keys of several locks
+	Wire       *wire.Encoder
+	Prefix     string // of the keys
+	Client     string
+	Text       string // the client's label
+	Now        func() clock.Instant
+	Spawn      func(fn func(ctx context.Context)) bool // false: the client is closed
+	Log        *slog.Logger
 }
 
 // A Book stores one client's label, and caches the labels of others.
@@ -80,16 +81,10 @@ func (b *Book) Introduce(ctx context.Context, lease time.Duration) {
 	if b.due.Load() != nil || !b.open.Load() {
 		return
 	}
-	now, stored := b.cfg.Now(), make(chan struct{})
-	if !b.begin(nil, now, lease, func() { close(stored) }) {
-		return
-	}
-	limit := time.NewTimer(firstWithin)
-	defer limit.Stop()
-	select {
-	case <-stored:
-	case <-limit.C:
-	case <-ctx.Done():
+	ctx, cancel := context.WithTimeout(ctx, firstWithin)
+	defer cancel()
+	if b.begin(nil, b.cfg.Now(), lease, cancel) {
+		<-ctx.Done() // the label is stored, or the wait is over
 	}
 }
 
@@ -145,8 +140,7 @@ func (b *Book) Doubt(now clock.Instant) {
 }
 
 // Replace replaces client IDs with labels. A label that is unknown, invalid, or not read within a second, is "".
-// together says that one script may read many labels: there is one server, and it accepts keys of several locks.
-func (b *Book) Replace(ctx context.Context, at []*string, together bool) {
+func (b *Book) Replace(ctx context.Context, at []*string) {
 	found := map[string]string{wire.NoClient: "", b.cfg.Client: b.cfg.Text}
 	var unknown []string
 	b.mu.Lock()
@@ -160,16 +154,17 @@ func (b *Book) Replace(ctx context.Context, at []*string, together bool) {
 		}
 	}
 	b.mu.Unlock()
-	b.read(ctx, unknown, found, together)
+	b.read(ctx, unknown, found)
 	for _, id := range at {
 		*id = found[*id]
 	}
 }
 
-// read asks Redis for the labels of these clients, caches them, and puts them into found.
-func (b *Book) read(ctx context.Context, ids []string, found map[string]string, together bool) {
+// read asks Redis for the labels of these clients, caches them, and puts them into found. If a server refuses a script
+// for several labels, it may keep its keys in several places. Then a script reads one label, now and from now on.
+func (b *Book) read(ctx context.Context, ids []string, found map[string]string) {
 	size := 1
-	if together {
+	if b.cfg.Transport.OneServer() && !b.cfg.OneKeyEach.Load() {
 		size = page
 	}
 	var calls []transport.Call
@@ -183,14 +178,21 @@ func (b *Book) read(ctx context.Context, ids []string, found map[string]string, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, readWithin) // a call may take longer, if the server does not know the script
 	defer cancel()
+	var again []string
 	for i, result := range b.cfg.Transport.DoAll(ctx, readWithin, calls) {
-		texts, err := wire.DecodeLabels(result.Reply, len(pages[i]))
-		if result.Err != nil || err != nil {
-			continue
+		texts, err := wire.DecodeLabels(result.Reply, len(pages[i])) // a result with an error has no reply
+		switch {
+		case err == nil:
+			for n, text := range texts {
+				b.learn(pages[i][n], text, found)
+			}
+		case result.Err != nil && len(pages[i]) > 1 && transport.Classify(result.Err) == transport.Refused:
+			again = append(again, pages[i]...)
 		}
-		for n, text := range texts {
-			b.learn(pages[i][n], text, found)
-		}
+	}
+	if len(again) > 0 {
+		b.cfg.OneKeyEach.Store(true)
+		b.read(ctx, again, found)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -122,6 +123,46 @@ func TestLabelsWhoseScriptIsNotKnownHoldUpNoInfo(t *testing.T) {
 		}
 		rig.Must(t, held.Release())
 		virtual.Sleep(10 * time.Second)
+	})
+}
+
+// A proxy in front of a cluster accepts no command with keys in two slots, and two labels mostly are in two. Fails when
+// the labels stay unknown there, or when the server is sent a command for several of them again and again.
+func TestLabelsAreReadOneByOneWhereTheServerRefusesSeveralKeys(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		hold := func(labels ...string) {
+			for _, text := range labels {
+				c, _ := labelled(x, relock.Label(text))
+				rig.MustAcquire(t, c.NewSemaphore("a", 4))
+			}
+		}
+		ofSeveral := func(args []string) bool { return rig.Runs(redistest.Command{Args: args}, "labels") && args[2] != "1" }
+		x.Server.FailNext(1_000, "CROSSSLOT Keys in request don't hash to the same slot", ofSeveral)
+		eye, link := labelled(x)
+		asked := 0
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if ofSeveral(cmd.Args) {
+				asked++
+			}
+			return redistest.Pass
+		})
+		want := func(labels ...string) {
+			t.Helper()
+			var got []string
+			for _, h := range x.Info(eye.NewSemaphore("a", 4)).Holders {
+				got = append(got, h.Label)
+			}
+			if slices.Sort(got); !slices.Equal(got, labels) {
+				t.Errorf("labels %q, want %q", got, labels)
+			}
+		}
+		hold("A", "B")
+		want("A", "B")
+		hold("C", "D")
+		want("A", "B", "C", "D")
+		if asked != 1 {
+			t.Errorf("%d commands for several labels, want the one that was refused", asked)
+		}
 	})
 }
 

@@ -28,6 +28,16 @@ var labelRules = []Rule{
 		[]string{"TestLabelIsStoredOnceAndKept", "TestLabelThatWasLostIsStoredAgain"},
 	},
 	{
+		"a label is read alone where several are refused", "internal/label Book.read",
+		"again = append(again, pages[i]...)", "",
+		[]string{"TestLabelsAreReadOneByOneWhereTheServerRefusesSeveralKeys"},
+	},
+	{
+		"a server that refuses several labels is asked for one each from then on", "internal/label Book.read",
+		"b.cfg.OneKeyEach.Store(true)", "",
+		[]string{"TestLabelsAreReadOneByOneWhereTheServerRefusesSeveralKeys"},
+	},
+	{
 		"a label lives as long as the longest lease", "internal/label Book.store",
 		"life := time.Duration(b.lease.Load()) + 2*every", "life := 2 * every",
 		[]string{"TestLabelOutlivesTheLeasesOfADeadProcess"},

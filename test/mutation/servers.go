@@ -68,6 +68,11 @@ var serverRules = []Rule{
 		[]string{"TestDoctorNamesWhatAHosterRefuses"},
 	},
 	{
+		"the doctor knows that locks need a permission for CLUSTER", "cmd/relock checkup.commands",
+		`command.name == "CLUSTER" && redis.IsPermissionError(err)`, "false",
+		[]string{"TestDoctorDoesNotCallACommandUnneededThatLocksNeed"},
+	},
+	{
 		"a command uses sharded channels where it is told to", "cmd/relock server.open",
 		"if s.sharded {", "if false {",
 		[]string{"TestCommandsWorkOnShardedChannels"},
