@@ -98,6 +98,9 @@ func (w *waiting) obtain() error {
 		if w.hold != nil {
 			return nil
 		}
+		if w.s.channel() != seat.name {
+			continue // the call has queued in a new session, which is told elsewhere
+		}
 		if err := w.sleep(seat, rest); err != nil {
 			return err
 		}

@@ -33,6 +33,11 @@ var redissonRules = []Rule{
 		[]string{"TestAllCallsOfAnOwnerHearOfItsGrant"},
 	},
 	{
+		"redisson: a fair waiter in a new session listens where that is told", "redisson waiting.obtain",
+		"if w.s.channel() != seat.name {", "if false {",
+		[]string{"TestAFairWaiterWhoseSessionHasEndedHearsOfItsTurn"},
+	},
+	{
 		"redisson: a late request is cleared soon", "redisson session.sweep",
 		"last = left <= pause", "pause, last = max(left, pause), true",
 		[]string{"TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon"},
