@@ -42,10 +42,10 @@ var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call
 // and ErrUpgrade end the wait at once. So does a lasting refusal by Redis, which is no ErrUnavailable.
 //
 // If a hold of an exclusive handle is lost, Lock waits until that hold has been unlocked. If ctx ends first, the error
-// matches ErrLost too. A named owner does not wait for its own lost hold: it gets ErrLost. After a ForceUnlock, Redis
-// may grant this handle the lock again before the loss is known here. Then the older hold is lost at that instant. The
-// call gives the new grant back, and waits for the older hold's Unlock as above, so that this Unlock cannot end the
-// later grant.
+// matches ErrLost too. A named owner does not wait for its own lost hold: by any handle it gets ErrLost, even if
+// another owner has the lock. After a ForceUnlock, Redis may grant this handle the lock again before the loss is known
+// here. Then the older hold is lost at that instant. The call gives the new grant back, and waits for the older hold's
+// Unlock as above, so that this Unlock cannot end the later grant.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, &waiting{unlock: true})
 	return err

@@ -2,6 +2,7 @@ package redisson_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,4 +239,31 @@ func TestTheReleaseOfANestedHoldIsSentUntilItIsAnswered(t *testing.T) {
 		rig.Must(t, outer.Release())
 		bare(t, x)
 	})
+}
+
+// Another owner holds the lock by the time.
+// Fails when the owner waits for that one, or is told that the lock is taken: first it must unlock what it has lost.
+func TestAnOwnerIsToldOfItsLossThoughTheLockIsTaken(t *testing.T) {
+	for _, prefix := range everyLayout {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, me := client(t, x), x.By("me")
+				outer, inner := of(c, prefix), of(c, prefix)
+				other := of(client(t, x), strings.Replace(prefix, "read", "write", 1)) // readers share
+				rig.Must(t, outer.Lock(me))
+				x.Server.FlushAll()
+				rig.Must(t, other.Lock(t.Context()))
+				_, err := inner.TryLock(me, 0)
+				rig.WantIs(t, err, relock.ErrLost)
+				call := rig.Beside(func() error { return inner.Lock(me) })
+				rig.WantIs(t, rig.Returned(t, call), relock.ErrLost)
+				rig.WantIs(t, outer.Unlock(), relock.ErrLost)
+				rig.Must(t, other.Unlock())
+				rig.Must(t, inner.Lock(me))
+				rig.Must(t, inner.Unlock())
+				synctest.Wait() // the end of the lost one is told to Redis in the background
+				bare(t, x)
+			})
+		})
+	}
 }

@@ -38,6 +38,21 @@ var redissonRules = []Rule{
 		[]string{"TestAFairWaiterWhoseSessionHasEndedHearsOfItsTurn"},
 	},
 	{
+		"redisson: an owner that has lost a lock does not wait for it", "redisson/lua/acquire.lua",
+		"if not again and tonumber(ARGV[2]) > 1 then", "if not held and tonumber(ARGV[2]) > 1 then",
+		[]string{"TestAnOwnerIsToldOfItsLossThoughTheLockIsTaken"},
+	},
+	{
+		"redisson: a reader that has lost a lock does not wait for it", "redisson/lua/read_acquire.lua",
+		"if not again and tonumber(ARGV[2]) > 1 then", "if not mode and tonumber(ARGV[2]) > 1 then",
+		[]string{"TestAnOwnerIsToldOfItsLossThoughTheLockIsTaken/read_"},
+	},
+	{
+		"redisson: a writer that has lost a lock does not wait for it", "redisson/lua/write_acquire.lua",
+		"if not again and tonumber(ARGV[2]) > 1 then", "if not mode and tonumber(ARGV[2]) > 1 then",
+		[]string{"TestAnOwnerIsToldOfItsLossThoughTheLockIsTaken/write_"},
+	},
+	{
 		"redisson: a late request is cleared soon", "redisson session.sweep",
 		"last = left <= pause", "pause, last = max(left, pause), true",
 		[]string{"TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon"},
@@ -224,7 +239,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a field in a read/write lock is no plain lock", "redisson/lua/acquire.lua",
-		"if again and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then", "if false then",
+		"if held and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then", "if false then",
 		[]string{"TestAFieldInAReadWriteLockIsNoHoldOfAnotherKind"},
 	},
 	{
