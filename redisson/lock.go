@@ -264,8 +264,8 @@ func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, er
 	return removed, nil
 }
 
-// waitsForItself refuses a call whose context descends from a live hold of the same lock by another owner.
-// Such a call could only end by a timeout.
+// waitsForItself refuses a call whose context descends from a live hold of the same lock by another owner. Such a call
+// could only end by a timeout. If the owner is the same, Redis decides: an owner that reads may write too.
 func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.Parent.Value(holdKey{}).(*holdContext) {
 		h, is := c.Hold.(*Hold)
@@ -277,7 +277,7 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 		switch {
 		case l.kind.ofLock() != h.lock.kind.ofLock():
 			return fmt.Errorf("%w: the context descends from a hold of this name as a %v; use one kind for a name", relock.ErrKind, h.lock.kind)
-		case l.kind == writing && h.lock.kind == reading:
+		case l.kind == writing && h.lock.kind == reading && !same:
 			return fmt.Errorf("%w: the context descends from a live read hold of this lock; unlock that hold first", relock.ErrUpgrade)
 		case !same && !shared:
 			return fmt.Errorf("%w: the context descends from a live hold of this lock by another owner; to re-enter it, lock both times under one relock.WithOwner", relock.ErrDeadlock)

@@ -53,6 +53,11 @@ var redissonRules = []Rule{
 		[]string{"TestAnOwnerIsToldOfItsLossThoughTheLockIsTaken/write_"},
 	},
 	{
+		"redisson: an owner that writes writes again below its read hold", "redisson Lock.waitsForItself",
+		"h.lock.kind == reading && !same:", "h.lock.kind == reading:",
+		[]string{"TestAWriterThatReadsWritesAgain"},
+	},
+	{
 		"redisson: a late request is cleared soon", "redisson session.sweep",
 		"last = left <= pause", "pause, last = max(left, pause), true",
 		[]string{"TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon"},
