@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
@@ -266,4 +267,23 @@ func TestAnOwnerIsToldOfItsLossThoughTheLockIsTaken(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The release of an owner's last hold is repeated for a late copy of a nested request, whose call goes on meanwhile.
+// Fails under the race detector when that call still writes to the session.
+func TestACallOfASessionThatHasEndedLeavesItAlone(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		loadAll(t, x)
+		c, link := linked(t, x)
+		l, nested, me := c.NewLock("a"), c.NewLock("a"), x.By("me")
+		rig.Must(t, l.Lock(me))
+		fate(link, "acquire", 1, redistest.Lose)
+		call := rig.Beside(func() error { return nested.Lock(me) })
+		call.Pending(t, "the nested call")
+		rig.Must(t, l.Unlock())
+		rig.Must(t, <-call)
+		virtual.Sleep(10 * time.Second)
+		rig.Must(t, nested.Unlock())
+		bare(t, x)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/renewal"
@@ -56,6 +57,18 @@ type session struct {
 	renewing bool
 	retry    clock.Instant // after a failed renewal: the next one is not before this
 	token    int64
+}
+
+// refused returns why the session does not ask for its count-th hold, or nil. An ended session changes no more: it is
+// read without the mutex then. refused needs the client's mu.
+func (s *session) refused(count int) error {
+	switch {
+	case s.gone:
+		return errSessionEnded
+	case count > mostHolds:
+		return fmt.Errorf("%w: the owner has %d", relock.ErrTooManyHolds, mostHolds)
+	}
+	return nil
 }
 
 // takeTurn waits until no other call is telling Redis how many holds the owner has.

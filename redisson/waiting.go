@@ -224,11 +224,9 @@ func (w *waiting) request() (said answer, err error) {
 	sent, timeout := c.clock.Now(), trust.Attempt(t.ttl)
 	c.mu.Lock()
 	count := s.counted(sent) + 1
-	switch {
-	case s.gone:
-		err = errSessionEnded
-	case count > mostHolds:
-		err = fmt.Errorf("%w: the owner has %d", relock.ErrTooManyHolds, mostHolds)
+	if err = s.refused(count); err != nil {
+		c.mu.Unlock()
+		return said, err
 	}
 	s.top, s.longest = max(s.top, count), max(s.longest, t.ttl)
 	s.queued = s.queued || s.kind == fair && !w.once
@@ -238,9 +236,6 @@ func (w *waiting) request() (said answer, err error) {
 	}
 	call := s.acquireCall(count, t.ttl, after, c.cfg.fairWait, !w.once)
 	c.mu.Unlock()
-	if err != nil {
-		return said, err
-	}
 	raw, err := c.transport.Do(w.ctx, timeout, call)
 	if err == nil {
 		said, err = readAnswer(raw)
