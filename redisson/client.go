@@ -397,6 +397,7 @@ func (c *Client) ended() {
 func (c *Client) runDue(due []*renewal.Task) {
 	now := c.clock.Now()
 	var rounds []round
+	var untold []*session
 	var todo []func()
 	timeout := 2 * time.Second
 	c.mu.Lock()
@@ -415,7 +416,7 @@ func (c *Client) runDue(due []*renewal.Task) {
 					timeout = min(timeout, trust.Attempt(h.terms.ttl))
 				}
 			}
-			rounds = append(rounds, r)
+			rounds, untold = append(rounds, r), append(untold, s.owner.untold()...)
 			s.renewing = true
 		}
 		s.arm(now)
@@ -425,6 +426,9 @@ func (c *Client) runDue(due []*renewal.Task) {
 		c.spawn(timeout+slack, func(ctx context.Context) {
 			run(todo)
 			c.renew(ctx, rounds, timeout)
+			for _, s := range untold {
+				s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
+			}
 		})
 	}
 }

@@ -224,3 +224,34 @@ func TestAWriterThatHasLostTheLockReadsNoMoreDuringShutdown(t *testing.T) {
 		bare(t, x)
 	})
 }
+
+// An owner writes and reads, and Redis refuses the end of its writing for a while.
+// Fails when Redis is not told again: the owner's renewals would keep other readers out for as long as it reads.
+func TestAWriterWhoseEndIsRefusedKeepsReadersOutNoLongerThanThat(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, rw *redisson.RWLock) error{
+		"Unlock":    func(ctx context.Context, rw *redisson.RWLock) error { return joined(rw.RLock(ctx), rw.Unlock()) },
+		"Downgrade": func(ctx context.Context, rw *redisson.RWLock) error { return rw.Downgrade(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				loadAll(t, x)
+				rw, other, me := client(t, x).NewRWLock("a"), client(t, x).NewRWLock("a"), x.By("me")
+				rig.Must(t, rw.Lock(me))
+				sha := script.MustLoad(lua.FS, "write_release").SHA
+				var allowed atomic.Bool
+				x.Server.FailNext(1_000_000, "NOPERM this user has no permissions to run the 'evalsha' command", func(args []string) bool {
+					return args[0] == "evalsha" && args[1] == sha && !allowed.Load()
+				})
+				rig.WantIs(t, end(me, rw), relock.ErrUnconfirmed)
+				virtual.Sleep(time.Minute) // beyond the lease
+				allowed.Store(true)
+				if ok, err := other.TryRLock(t.Context(), 11*time.Second); !ok || err != nil {
+					t.Fatalf("another reader, after the owner's next renewal: %v, %v", ok, err)
+				}
+				rig.Must(t, rw.RUnlock())
+				rig.Must(t, other.RUnlock())
+				bare(t, x)
+			})
+		})
+	}
+}

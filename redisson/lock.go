@@ -81,8 +81,11 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. It returns ErrUnconfirmed if Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
 // client goes on telling Redis. ErrUnconfirmed also comes at once if Redis refuses. If Close interrupts the release,
-// the error is ErrClosed too. In these two cases the lease ends the hold in Redis. ErrLost matches ErrNotHeld too: test
-// for ErrLost first.
+// the error is ErrClosed too. In these two cases the lease ends the hold in Redis. After a refusal, each renewal of the
+// owner's other holds tells Redis again. ErrLost matches ErrNotHeld too: test for ErrLost first.
+//
+// If Redis did not answer the first request, Unlock returns nil even if somebody had removed the hold from Redis: a
+// second request cannot tell. Release and Do do the same.
 func (l *Lock) Unlock() error {
 	if err := l.unusable(context.Background()); err != nil {
 		return l.wrap(err)

@@ -82,8 +82,8 @@ func (rw *RWLock) WLocker() *Lock {
 //
 // ErrUnconfirmed is the exception. It means that Redis did not confirm, within the ReleaseTimeout, that the write hold
 // has ended. The caller reads from then on, until RUnlock. Other readers join when Redis has been told, and the client
-// goes on telling it. If Close interrupts that, the error is ErrClosed too: the write hold has ended, and the read hold
-// is lost but still needs its RUnlock.
+// goes on telling it, after a refusal with each renewal of the read hold. If Close interrupts that, the error is
+// ErrClosed too: the write hold has ended, and the read hold is lost but still needs its RUnlock.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if err := rw.RLocker().unusable(ctx); err != nil {
 		return rw.RLocker().wrap(err)

@@ -32,9 +32,10 @@ type ownerKey struct {
 // A succession is the sessions of one owner in one mode, one after the other. They share one field in Redis, so a late
 // release of one session would end the holds of the next.
 type succession struct {
-	now   *session      // the session that has not ended; nil: there is none
-	turn  chan struct{} // capacity one; the call that has it may tell Redis the count
-	until clock.Instant // from then on no unanswered copy of a request can be executed
+	now    *session      // the session that has not ended; nil: there is none
+	turn   chan struct{} // capacity one; the call that has it may tell Redis the count
+	until  clock.Instant // from then on no unanswered copy of a request can be executed
+	untold *session      // has ended, and Redis has not confirmed that; nil: there is none
 }
 
 // A session is one owner's share of one lock in one mode: its holds and its calls. The client's mu guards it.
@@ -154,7 +155,10 @@ func (s *session) sendFewer(ctx context.Context, h *Hold) (held bool, left int, 
 	held, err = s.send(ctx, call)
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	if err == nil && !held {
+	switch {
+	case err != nil && left == 0:
+		s.untold = s
+	case err == nil && !held:
 		todo = s.lose(errMissing) // with the turn: Redis has none of the owner's holds, and no grant is under way
 	}
 	return held, left, call, err
@@ -210,11 +214,16 @@ func (s *session) clear(ctx context.Context, call transport.Call) {
 	next := s.now
 	followed := next != nil
 	if followed {
-		next.doubt = true
+		next.doubt, s.untold = true, nil
 	}
 	s.c.mu.Unlock()
-	if !followed {
-		_, _ = s.send(ctx, call)
+	if followed {
+		return
+	}
+	if _, err := s.send(ctx, call); err == nil {
+		s.c.mu.Lock()
+		defer s.c.mu.Unlock()
+		s.untold = nil
 	}
 }
 
@@ -429,6 +438,17 @@ func (o *owner) succession(k kind) *succession {
 		o.successions[k] = &succession{turn: make(chan struct{}, 1)}
 	}
 	return o.successions[k]
+}
+
+// untold returns the owner's sessions whose end Redis has not confirmed. The owner's renewals keep the hash, and with
+// it what Redis has of them: their own leases do not end it. It needs the client's mu.
+func (o *owner) untold() (all []*session) {
+	for _, of := range o.successions {
+		if of.untold != nil {
+			all = append(all, of.untold)
+		}
+	}
+	return all
 }
 
 // holds reports whether the owner has a live hold in any mode. It needs the client's mu.

@@ -58,6 +58,11 @@ var redissonRules = []Rule{
 		[]string{"TestAWriterThatReadsWritesAgain"},
 	},
 	{
+		"redisson: what an owner has ended is told again while it holds", "redisson Client.runDue",
+		"append(untold, s.owner.untold()...)", "untold",
+		[]string{"TestAWriterWhoseEndIsRefusedKeepsReadersOutNoLongerThanThat"},
+	},
+	{
 		"redisson: a late request is cleared soon", "redisson session.sweep",
 		"last = left <= pause", "pause, last = max(left, pause), true",
 		[]string{"TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon"},
@@ -204,7 +209,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a session that is over clears up behind no later one of its owner", "redisson session.clear",
-		"if !followed {", "if true {",
+		"if followed { return }", "_ = followed",
 		[]string{"TestWhatAnEarlierReadLeftEndsNoLaterOne", "TestWhatAnEarlierDowngradeLeftEndsNoLaterOne"},
 	},
 	{
