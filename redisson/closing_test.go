@@ -255,3 +255,50 @@ func TestAWriterWhoseEndIsRefusedKeepsReadersOutNoLongerThanThat(t *testing.T) {
 		})
 	}
 }
+
+// Fails when one lost answer is enough to refuse a call of an owner for whose hold Shutdown waits.
+func TestAReentryDuringShutdownIsSentAgain(t *testing.T) {
+	for name, enters := range map[string]struct {
+		script string
+		call   func(rw *redisson.RWLock, ctx context.Context) error
+		ends   []func(*redisson.RWLock) error
+	}{
+		"Lock":      {"write_acquire", (*redisson.RWLock).Lock, []func(*redisson.RWLock) error{(*redisson.RWLock).Unlock, (*redisson.RWLock).Unlock}},
+		"RLock":     {"read_acquire", (*redisson.RWLock).RLock, []func(*redisson.RWLock) error{(*redisson.RWLock).RUnlock, (*redisson.RWLock).Unlock}},
+		"Downgrade": {"read_acquire", (*redisson.RWLock).Downgrade, []func(*redisson.RWLock) error{(*redisson.RWLock).RUnlock}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				loadAll(t, x)
+				c, link := linked(t, x)
+				rw, me := c.NewRWLock("a"), x.By("me")
+				rig.Must(t, rw.Lock(me))
+				done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
+				done.Pending(t, "Shutdown with a writer")
+				fate(link, enters.script, 1, redistest.CutReply)
+				rig.Must(t, enters.call(rw, me))
+				for _, end := range enters.ends {
+					rig.Must(t, end(rw))
+				}
+				rig.Must(t, <-done)
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// Fails when a re-entry that finds its owner's hold gone is told that the client is closed.
+func TestAReentryDuringShutdownIsToldOfItsLoss(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		l, me := c.NewLock("a"), x.By("me")
+		rig.Must(t, l.Lock(me))
+		done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
+		done.Pending(t, "Shutdown with a hold")
+		x.Redis.Del(t.Context(), "a")
+		rig.WantIs(t, l.Lock(me), relock.ErrLost)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		rig.Must(t, <-done)
+		bare(t, x)
+	})
+}

@@ -46,7 +46,7 @@ func decided(err error) bool {
 // outage makes an error an ErrUnavailable, unless it says something that another try cannot change.
 func outage(err error) error {
 	outcome := transport.Classify(err)
-	if decided(err) || ending.Is(err, relock.ErrNotAcquired) || outcome == transport.Refused || outcome == transport.Closed {
+	if decided(err) || ending.Is(err, relock.ErrClosed) || ending.Is(err, relock.ErrNotAcquired) || outcome == transport.Refused || outcome == transport.Closed {
 		return err
 	}
 	return fmt.Errorf("%w: %w", relock.ErrUnavailable, err)
@@ -150,8 +150,8 @@ func (w *waiting) sleep(seat *waiter, rest time.Duration) error {
 // ask sends a request until it is answered. rest is how long to wait before the next request.
 func (w *waiting) ask() (rest time.Duration, err error) {
 	var said answer
-	tries := 0
-	err = transport.Try(w.ctx, w.lock.c.open.Done(), func() (bool, error) {
+	tries, open := 0, w.open()
+	err = transport.Try(w.ctx, open.Done(), func() (bool, error) {
 		tries++
 		said, err = w.request()
 		switch {
@@ -168,7 +168,7 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 		return err != nil && !w.once && !decided(err), err
 	})
 	if err != nil {
-		return 0, w.failed(err)
+		return 0, w.failed(open, err)
 	}
 	switch said.code {
 	case codeKind:
@@ -180,13 +180,24 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 	return said.rest, nil
 }
 
+// open returns the context whose end refuses the call. It ends with Shutdown, and for a re-entry with Close.
+func (w *waiting) open() context.Context {
+	c := w.lock.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.s.owner.holds() {
+		return c.ctx
+	}
+	return c.open
+}
+
 // failed returns the error of a request that was not answered. Once Redis has said that the lock is taken, the call has
 // waited for the lock. Then the end of ctx is the error, whatever happened to the latest requests.
-func (w *waiting) failed(err error) error {
+func (w *waiting) failed(open context.Context, err error) error {
 	if w.taken && w.ctx.Err() != nil && !decided(err) && !transport.Hopeless(err) {
 		return ending.Of(w.ctx)
 	}
-	return unheard(w.ctx, w.lock.c.open, err)
+	return unheard(w.ctx, open, err)
 }
 
 // unheard returns the error of a call whose last try failed with err. open ends when the client refuses such calls.

@@ -63,6 +63,11 @@ var redissonRules = []Rule{
 		[]string{"TestAWriterWhoseEndIsRefusedKeepsReadersOutNoLongerThanThat"},
 	},
 	{
+		"redisson: Shutdown leaves an owner that holds its retries", "redisson waiting.open",
+		"if w.s.owner.holds() {", "if false {",
+		[]string{"TestAReentryDuringShutdownIsSentAgain", "TestAReentryDuringShutdownIsToldOfItsLoss"},
+	},
+	{
 		"redisson: a late request is cleared soon", "redisson session.sweep",
 		"last = left <= pause", "pause, last = max(left, pause), true",
 		[]string{"TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon"},
