@@ -181,8 +181,10 @@ func (c *Client) newChannels(sharded bool) *inbox.Shards {
 
 // Shutdown ends the client in order. Waiters and new calls for a lock get ErrClosed, and re-entries still succeed. When
 // the last hold is released and Redis has been told, the client closes, and Shutdown returns nil. It does not wait for
-// holds that are lost. If ctx ends first, Shutdown returns ctx's error, and the client stays open for its holds: call
-// Close then.
+// holds that are lost, but their releases are told to Redis too. Each is given up 10 s after its lease. While Redis is
+// silent, Shutdown waits until Redis can have nothing left: a FairWait for a call that has left a fair queue. If ctx
+// ends first, Shutdown returns ctx's error, and the client stays open for its holds: call Shutdown again, or Close.
+// After Close, and if Close interrupts it, Shutdown returns nil.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.transport == nil {
 		return fmt.Errorf("redisson: %w", errBadLock)

@@ -302,3 +302,24 @@ func TestAReentryDuringShutdownIsToldOfItsLoss(t *testing.T) {
 		bare(t, x)
 	})
 }
+
+// Its holder is cut off, so nobody answers the release of the lost hold either.
+// Fails when Redis is told of it for minutes, and Shutdown waits for that.
+func TestShutdownGivesUpTheReleaseOfALostHold(t *testing.T) {
+	for _, prefix := range everyLayout {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, link := linked(t, x)
+				l := of(c, prefix)
+				rig.Must(t, l.Lock(t.Context()))
+				link.Hole()
+				<-l.Lost()
+				rig.WantIs(t, l.Unlock(), relock.ErrLost)
+				rig.Must(t, c.Shutdown(t.Context()))
+				if at := x.Now(); at < 40*time.Second || at > 50*time.Second {
+					t.Errorf("Shutdown returned %v after the grant, want some 10 s after the lease of 30 s", at)
+				}
+			})
+		})
+	}
+}

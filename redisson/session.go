@@ -52,6 +52,7 @@ type session struct {
 	calls    int           // that are asking
 	top      int           // the largest count that Redis was told
 	longest  time.Duration // the longest lease that Redis was asked for
+	lasts    clock.Instant // when the lease ends, as Redis has answered
 	gone     bool          // takes no more calls
 	queued   bool          // may be in a fair lock's queue
 	doubt    bool          // Redis may have a grant that no call knows of
@@ -109,7 +110,7 @@ func (s *session) tellFewer(ctx context.Context, h *Hold) (held bool, err error)
 	}
 	held, left, call, err := s.sendFewer(ctx, h)
 	s.c.mu.Lock()
-	doubt, limit := s.doubt, s.patience()
+	doubt, limit := s.doubt, s.patience(h)
 	s.c.mu.Unlock()
 	switch {
 	case left > 0 && err != nil:
@@ -167,7 +168,7 @@ func (s *session) sendFewer(ctx context.Context, h *Hold) (held bool, left int, 
 // tellFewerInBackground is tellFewer in the background.
 func (s *session) tellFewerInBackground(h *Hold) {
 	s.c.mu.Lock()
-	limit := s.patience()
+	limit := s.patience(h)
 	s.c.mu.Unlock()
 	if !s.inBackground(limit, func(ctx context.Context, _ func()) { _, _ = s.tellFewer(ctx, h) }) {
 		s.forget(h)
@@ -249,7 +250,7 @@ const sweepFirst = 20 * time.Millisecond
 // undo ends what a session without holds may have in Redis: a grant that no call knows of, or a place in the queue.
 func (s *session) undo() {
 	s.c.mu.Lock()
-	doubt, limit := s.doubt, s.patience()
+	doubt, limit := s.doubt, s.patience(nil)
 	s.c.mu.Unlock()
 	s.inBackground(limit, func(ctx context.Context, left func()) {
 		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
@@ -315,14 +316,26 @@ func (s *session) wakeOthers(know int) {
 	}
 }
 
-// patience returns for how long Redis may have something of the session. It needs the client's mu.
-func (s *session) patience() time.Duration {
+// patience returns for how long Redis may have something of the session, which a call or h has left there. h is nil for
+// a call. If h was lost, that is known of its lease. It needs the client's mu.
+func (s *session) patience(h *Hold) time.Duration {
+	if h != nil && h.lost != nil {
+		ends := s.lasts
+		if s.doubt {
+			ends = clock.Max(ends, s.until.Add(s.longest))
+		}
+		return max(s.c.clock.Now().Until(ends.Add(lostPatience)), slack)
+	}
 	limit := max(s.longest, time.Minute)
 	if s.queued {
 		limit = max(limit, s.c.cfg.fairWait)
 	}
 	return limit + slack
 }
+
+// lostPatience is for how long after its lease Redis is told that a lost hold has ended. An unanswered renewal may have
+// made the lease longer.
+const lostPatience = 10 * time.Second
 
 // field returns the owner's field in the hash.
 func (s *session) field() string {

@@ -312,6 +312,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 		return said, nil
 	}
 	h := &Hold{s: s, lock: w.lock, terms: &w.lock.terms, acquired: sent, token: said.token, unlock: w.unlock}
+	s.lasts = clock.Max(s.lasts, now.Add(said.rest))
 	rest := min(said.rest, h.terms.ttl) // another hold of the owner may have a longer lease
 	h.trust = clock.Max(h.trust, trust.Until(sent, rest))
 	if now.Reached(h.trust) { // the lease ended before the answer came; unless it is a single attempt, the call asks again

@@ -68,6 +68,11 @@ var redissonRules = []Rule{
 		[]string{"TestAReentryDuringShutdownIsSentAgain", "TestAReentryDuringShutdownIsToldOfItsLoss"},
 	},
 	{
+		"redisson: the release of a lost hold is given up after its lease", "redisson session.patience",
+		"if h != nil && h.lost != nil {", "if false {",
+		[]string{"TestShutdownGivesUpTheReleaseOfALostHold"},
+	},
+	{
 		"redisson: a late request is cleared soon", "redisson session.sweep",
 		"last = left <= pause", "pause, last = max(left, pause), true",
 		[]string{"TestALateRequestOfAnEndedCallOfRedissonIsClearedSoon"},
