@@ -37,8 +37,6 @@ type Client struct {
 	channels  atomic.Pointer[inbox.Shards] // nil until it is known how unlocks are announced
 	watchdog  *renewal.Schedule
 	clock     *clock.Clock
-	skew      atomic.Int64 // the server's clock minus ours, in ms
-	timed     atomic.Bool  // skew is known
 	numbers   atomic.Int64 // the number in the latest owner's field
 	leaving   leaving.Book // what ended calls have left in Redis, until it is removed
 
@@ -51,8 +49,9 @@ type Client struct {
 	sessions map[*session]struct{}
 	owners   map[ownerKey]*owner
 	waiters  map[string]*channelWaiters
-	ends     int  // ends of holds and of calls that are in progress
-	closing  bool // Close has begun
+	skews    map[string]int64 // by server: its clock minus ours, in ms
+	ends     int              // ends of holds and of calls that are in progress
+	closing  bool             // Close has begun
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster, but not Ring. It does
@@ -78,6 +77,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		sessions:  make(map[*session]struct{}),
 		owners:    make(map[ownerKey]*owner),
 		waiters:   make(map[string]*channelWaiters),
+		skews:     make(map[string]int64),
 	}
 	c.tracker = shutdown.New(&c.mu, c.left)
 	c.ctx, c.open = c.tracker.Running, c.tracker.Open
@@ -255,8 +255,16 @@ func (c *Client) spawn(limit time.Duration, fn func(ctx context.Context)) (spawn
 	})
 }
 
-// serverAt estimates the server's clock in ms.
-func (c *Client) serverAt() int64 { return time.Now().UnixMilli() + c.skew.Load() }
+// notAfter returns the time by the server's clock, in ms, after which the server must refuse a request that is sent
+// now. While the server's clock is unknown, it returns a time that is long over. Then the request takes nothing, the
+// answer tells the clock, and the next request counts. It needs the client's mu.
+func (c *Client) notAfter(server string, timeout time.Duration) int64 {
+	skew, known := c.skews[server]
+	if !known {
+		return 1
+	}
+	return time.Now().UnixMilli() + skew + (timeout + slack).Milliseconds()
+}
 
 // NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock, with Fenced its
 // getFencedLock. It does no I/O. A name has 1 to 512 bytes of UTF-8, and may have a brace only if it has a hash tag.

@@ -233,6 +233,7 @@ func (w *waiting) request() (said answer, err error) {
 	}
 	defer s.giveTurn()
 	sent, timeout := c.clock.Now(), trust.Attempt(t.ttl)
+	server := c.transport.Server(s.names.key)
 	c.mu.Lock()
 	count := s.counted(sent) + 1
 	if err = s.refused(count); err != nil {
@@ -241,11 +242,7 @@ func (w *waiting) request() (said answer, err error) {
 	}
 	s.top, s.longest = max(s.top, count), max(s.longest, t.ttl)
 	s.queued = s.queued || s.kind == fair && !w.once
-	after := c.serverAt() + (timeout + slack).Milliseconds()
-	if !c.timed.Load() {
-		after = 1 // always late, so it takes nothing: the answer tells the server's clock, and the next request counts
-	}
-	call := s.acquireCall(count, t.ttl, after, c.cfg.fairWait, !w.once)
+	call := s.acquireCall(count, t.ttl, c.notAfter(server, timeout), c.cfg.fairWait, !w.once)
 	c.mu.Unlock()
 	raw, err := c.transport.Do(w.ctx, timeout, call)
 	if err == nil {
@@ -254,8 +251,7 @@ func (w *waiting) request() (said answer, err error) {
 	c.mu.Lock()
 	switch {
 	case err == nil:
-		c.skew.Store(said.now - time.Now().UnixMilli())
-		c.timed.Store(true)
+		c.skews[server] = said.now - time.Now().UnixMilli()
 		said, err = w.answered(said, sent, count)
 	case transport.Classify(err) == transport.Unknown:
 		s.doubt, s.until = true, sent.Add(timeout+2*slack)

@@ -8,8 +8,8 @@ var redissonRules = []Rule{
 		[]string{"TestAHoldThatIsGivenBackThoughItWasUnlockedLeavesNone"},
 	},
 	{
-		"redisson: a request before the server's clock is known takes nothing", "redisson waiting.request",
-		"after = 1", "_ = after",
+		"redisson: a request before the server's clock is known takes nothing", "redisson Client.notAfter",
+		"return 1", "return time.Now().UnixMilli() + (timeout + slack).Milliseconds()",
 		[]string{"TestALateFirstRequestTakesNothingThoughTheServersClockIsBehind"},
 	},
 	{
@@ -31,6 +31,11 @@ var redissonRules = []Rule{
 		"redisson: an owner's other calls hear of its grant", "redisson waiting.answered",
 		"s.wakeOthers(1)", "",
 		[]string{"TestAllCallsOfAnOwnerHearOfItsGrant"},
+	},
+	{
+		"redisson: each primary has a clock of its own", "redisson waiting.request",
+		"c.transport.Server(s.names.key)", `""`,
+		[]string{"TestALateRequestTakesNothingThoughAnotherPrimarysClockIsAhead"},
 	},
 	{
 		"redisson: a fair waiter in a new session listens where that is told", "redisson waiting.obtain",
