@@ -371,7 +371,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 	s.task.Of = s
 	o.sessionCount++
 	succession.now = s
-	if s.named {
+	if s.named && c.owners[key] == nil { // a Downgrade may have an owner that has ended, and the name a later one
 		c.owners[key] = o
 	}
 	c.sessions[s] = struct{}{}

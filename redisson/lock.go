@@ -228,8 +228,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // A zero field of h matches any. With both zero, the call returns ErrInvalidOption. Only fenced locks have tokens: on
 // another lock an h with a Token matches nobody.
 //
-// Redis compares the owner as it takes the lock away. Redisson's layout does not tell two grants of one owner apart: if
-// the owner has released the lock and taken it again in the meantime, it loses the new grant. The holder is told as by
+// Redis compares the owner as it takes the lock away. The client compares the token just before that. So if the owner
+// has released the lock and taken it again in the meantime, it loses the new grant. The holder is told as by
 // ForceUnlock. The other errors are those of Info. After an error the holder may have lost the lock.
 //
 // For a read/write lock, call it on the side of h.Read (RLocker or WLocker). A writer that is removed loses its read
@@ -489,15 +489,7 @@ func (l *Lock) acquire(ctx context.Context, w *waiting) (*Hold, error) {
 	owner, err := l.enter(ctx)
 	if err == nil {
 		w.ctx, w.lock, w.owner = ctx, l, owner
-		for again := true; again && err == nil; {
-			if err = w.gate(); err == nil {
-				err = w.take()
-			}
-			if again = err == nil && w.occupied; again {
-				w.giveBack()
-			}
-		}
-		if err == nil {
+		if err = w.grant(); err == nil {
 			err = w.inTime()
 		}
 	}

@@ -95,14 +95,16 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if err := h.state(); err != nil {
 		return rw.w.wrap(err)
 	}
+	return rw.downgrade(ctx, h)
+}
+
+// downgrade is Downgrade of that hold, which may end meanwhile.
+func (rw *RWLock) downgrade(ctx context.Context, h *Hold) error {
 	w := &waiting{ctx: ctx, lock: rw.r, downgraded: h.s.owner, unlock: true}
 	if h.s.named {
 		w.owner = h.s.owner.key.name
 	}
-	err := w.gate()
-	if err == nil {
-		err = w.take()
-	}
+	err := w.grant()
 	switch {
 	case ending.Is(err, relock.ErrNotAcquired):
 		err = fmt.Errorf("%w: another owner holds it now", relock.ErrLost)

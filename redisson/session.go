@@ -276,7 +276,7 @@ func (s *session) end() {
 	delete(s.c.sessions, s)
 	s.now = nil
 	s.wakeOthers(0)
-	if s.owner.sessionCount--; s.named && s.owner.sessionCount == 0 {
+	if s.owner.sessionCount--; s.owner.sessionCount == 0 && s.c.owners[s.owner.key] == s.owner {
 		delete(s.c.owners, s.owner.key)
 	}
 	s.c.tracker.Ended()

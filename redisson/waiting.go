@@ -286,6 +286,21 @@ func (w *waiting) gate() error {
 	}
 }
 
+// grant obtains a hold that is on its handle. If an older hold occupies the handle by then, grant gives the new hold
+// back, and waits for the older one's Unlock or fails.
+func (w *waiting) grant() error {
+	for {
+		err := w.gate()
+		if err == nil {
+			err = w.take()
+		}
+		if err != nil || !w.occupied {
+			return err
+		}
+		w.giveBack()
+	}
+}
+
 // giveBack ends a hold that is not on its handle because the handle is occupied.
 func (w *waiting) giveBack() {
 	h := w.hold

@@ -38,6 +38,21 @@ var redissonRules = []Rule{
 		[]string{"TestALateRequestTakesNothingThoughAnotherPrimarysClockIsAhead"},
 	},
 	{
+		"redisson: a downgrade that cannot be on its handle is given back", "redisson RWLock.downgrade",
+		"err := w.grant()", "err := w.gate(); if err == nil { err = w.take() }",
+		[]string{"TestADowngradeThatAnotherReaderOvertakesIsRefused"},
+	},
+	{
+		"redisson: an owner that has ended takes no later one's name", "redisson Client.session",
+		"if s.named && c.owners[key] == nil {", "if s.named {",
+		[]string{"TestADowngradeOfAnOwnerThatHasEndedLeavesTheNextOne"},
+	},
+	{
+		"redisson: the end of an owner leaves the name to a later one", "redisson session.end",
+		"s.owner.sessionCount == 0 && s.c.owners[s.owner.key] == s.owner {", "s.named && s.owner.sessionCount == 0 {",
+		[]string{"TestADowngradeOfAnOwnerThatHasEndedLeavesTheNextOne"},
+	},
+	{
 		"redisson: a fair waiter in a new session listens where that is told", "redisson waiting.obtain",
 		"if w.s.channel() != seat.name {", "if false {",
 		[]string{"TestAFairWaiterWhoseSessionHasEndedHearsOfItsTurn"},
@@ -569,7 +584,7 @@ var redissonRules = []Rule{
 		[]string{"TestUnlocksArePublishedAsShardedPubSubSays"},
 	},
 	{
-		"redisson: Downgrade takes no hold that RUnlock could not tell apart", "redisson RWLock.Downgrade",
+		"redisson: Downgrade takes no hold that RUnlock could not tell apart", "redisson RWLock.downgrade",
 		"unlock: true", "unlock: false",
 		[]string{"TestADowngradeIsRefusedBesideReadHoldsOfAnotherOwner"},
 	},
