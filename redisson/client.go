@@ -271,7 +271,8 @@ func (c *Client) notAfter(server string, timeout time.Duration) int64 {
 // With a bad name or option every call on the handle returns ErrInvalidName or ErrInvalidOption. Use a name for one
 // kind of lock only. A read/write lock and the other kinds refuse each other with ErrKind while the name is held.
 // Plain, fair and fenced locks of one name exclude each other without an error, but a plain or fenced one overtakes the
-// fair queue.
+// fair queue. They exclude one owner's calls too: an owner that holds by one kind would wait for itself by another. The
+// call gets ErrKind at once only if its context descends from that hold.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	return c.newLock(name, plain, opts)
 }

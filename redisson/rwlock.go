@@ -24,8 +24,8 @@ var _ relock.Locker = (*RWLock)(nil)
 // Lock.Lock's.
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
-// TryLock is Lock, but waits for at most the given time. It returns (false, nil) if Redis has said that the lock is
-// taken, and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of zero or less makes
+// TryLock is Lock, but waits for at most the given time. It returns (false, nil) once Redis has said that the lock is
+// taken, and an error if ctx ended or Redis never answered. The errors are Lock.TryLock's. A wait of zero or less makes
 // one attempt.
 func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.WLocker().TryLock(ctx, wait)
@@ -43,9 +43,9 @@ func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 // none. Otherwise RLock returns ErrOwnerMismatch. The other errors are Lock.Lock's.
 func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
-// TryRLock is RLock, but waits for at most the given time. It returns (false, nil) if Redis has said that another owner
-// writes, and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of zero or less
-// makes one attempt.
+// TryRLock is RLock, but waits for at most the given time. It returns (false, nil) once Redis has said that another
+// owner writes, and an error if ctx ended or Redis never answered. The errors are Lock.TryLock's. A wait of zero or
+// less makes one attempt.
 func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.RLocker().TryLock(ctx, wait)
 }

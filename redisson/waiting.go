@@ -53,7 +53,7 @@ func outage(err error) error {
 }
 
 // pulse is the longest time between two requests of the call. A waiter of a fair lock counts as dead after its
-// deadline, so it asks so often that one lost request does no harm.
+// deadline, so it asks so often that one lost request does no harm, unless FairWait is only some seconds.
 func (w *waiting) pulse() time.Duration {
 	if w.lock.kind == fair {
 		return min(pulse, w.lock.c.cfg.fairWait/3)
