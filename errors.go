@@ -28,11 +28,11 @@ var (
 	ErrLost error = lostError{}
 	// ErrNotAcquired means that the lock was taken for the whole wait of a TryAcquire: Redis' latest answer said so, or a
 	// hold of this client that the call stood in line for. TryLock, TryDo and Once return false and no error instead. If
-	// Redis did not answer, or does not any more, the error is another one, such as ErrUnavailable: see TryLock.
+	// Redis did not answer, or does not any more (package redisson ignores that), the error is another: see TryLock.
 	ErrNotAcquired = errors.New("not acquired")
 	// ErrUnavailable means that Redis did not answer in time, or cannot serve yet, for example while it loads its data. So
 	// nobody knows whether the lock is taken. If ctx ended first, the error matches ctx's error too. If the lock was taken
-	// until ctx ended, the error is ctx's alone. An answer that is more than 100 ms late at that moment adds
+	// until ctx ended, the error is ctx's alone. Except in package redisson, an answer more than 100 ms late then adds
 	// ErrUnavailable. A lasting refusal (no permission) or a closed redis client gives another error.
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrReplicas means that fewer replicas than the option Replicas demands acknowledged a new hold in time. The hold
@@ -67,7 +67,7 @@ var (
 	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or
 	// semaphore. Or clients of a release that stores locks in another layout use it. The call does not wait. The kind can
 	// change when nobody holds the lock, waits for it or waits on its conditions, and the name does not rest (AtLeast,
-	// Once). Package redisson tells only read/write locks from other kinds.
+	// Once). Package redisson tells only read/write locks from other kinds, or any kinds under the context of a hold.
 	ErrKind = errors.New("name in use as another kind of lock")
 	// ErrUnspent tells Once that a run does not count, if Once's fn returns it or wraps it. Then the next caller in the
 	// interval runs fn again, unless the lock was lost. Once returns that error, with ran true.

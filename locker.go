@@ -43,7 +43,7 @@ type Locker interface {
 	// first, Lock returns ctx's error. It may return other errors at once, such as ErrClosed or ErrDeadlock.
 	Lock(ctx context.Context) error
 	// TryLock is Lock for at most the given wait. It returns (false, nil) if the lock was taken all that time, and an
-	// error such as ErrUnavailable if Redis did not answer. With a wait of zero or less it makes one attempt.
+	// error such as ErrUnavailable if Redis did not answer (redisson: never). A wait of zero or less is one attempt.
 	TryLock(ctx context.Context, wait time.Duration) (bool, error)
 	// Unlock ends one hold. Each success of Lock and TryLock needs one Unlock, even after a loss. It returns nil if the
 	// lock was held until now, ErrLost if the hold was lost, and ErrNotHeld if there is no hold. ErrUnconfirmed: the hold

@@ -37,8 +37,6 @@ type Client struct {
 	channels  atomic.Pointer[inbox.Shards] // nil until it is known how unlocks are announced
 	watchdog  *renewal.Schedule
 	clock     *clock.Clock
-	skew      atomic.Int64 // the server's clock minus ours, in ms
-	timed     atomic.Bool  // skew is known
 	numbers   atomic.Int64 // the number in the latest owner's field
 	leaving   leaving.Book // what ended calls have left in Redis, until it is removed
 
@@ -51,8 +49,9 @@ type Client struct {
 	sessions map[*session]struct{}
 	owners   map[ownerKey]*owner
 	waiters  map[string]*channelWaiters
-	ends     int  // ends of holds and of calls that are in progress
-	closing  bool // Close has begun
+	skews    map[string]int64 // by server: its clock minus ours, in ms
+	ends     int              // ends of holds and of calls that are in progress
+	closing  bool             // Close has begun
 }
 
 // New returns a Client that makes locks in the Redis behind rdb: standalone, Sentinel or Cluster, but not Ring. It does
@@ -78,6 +77,7 @@ func New(rdb redis.UniversalClient, opts ...Option) (*Client, error) {
 		sessions:  make(map[*session]struct{}),
 		owners:    make(map[ownerKey]*owner),
 		waiters:   make(map[string]*channelWaiters),
+		skews:     make(map[string]int64),
 	}
 	c.tracker = shutdown.New(&c.mu, c.left)
 	c.ctx, c.open = c.tracker.Running, c.tracker.Open
@@ -181,8 +181,10 @@ func (c *Client) newChannels(sharded bool) *inbox.Shards {
 
 // Shutdown ends the client in order. Waiters and new calls for a lock get ErrClosed, and re-entries still succeed. When
 // the last hold is released and Redis has been told, the client closes, and Shutdown returns nil. It does not wait for
-// holds that are lost. If ctx ends first, Shutdown returns ctx's error, and the client stays open for its holds: call
-// Close then.
+// holds that are lost, but their releases are told to Redis too. Each is given up 10 s after its lease. While Redis is
+// silent, Shutdown waits until Redis can have nothing left: a FairWait for a call that has left a fair queue. If ctx
+// ends first, Shutdown returns ctx's error, and the client stays open for its holds: call Shutdown again, or Close.
+// After Close, and if Close interrupts it, Shutdown returns nil.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c == nil || c.transport == nil {
 		return fmt.Errorf("redisson: %w", errBadLock)
@@ -253,15 +255,24 @@ func (c *Client) spawn(limit time.Duration, fn func(ctx context.Context)) (spawn
 	})
 }
 
-// serverAt estimates the server's clock in ms.
-func (c *Client) serverAt() int64 { return time.Now().UnixMilli() + c.skew.Load() }
+// notAfter returns the time by the server's clock, in ms, after which the server must refuse a request that is sent
+// now. While the server's clock is unknown, it returns a time that is long over. Then the request takes nothing, the
+// answer tells the clock, and the next request counts. It needs the client's mu.
+func (c *Client) notAfter(server string, timeout time.Duration) int64 {
+	skew, known := c.skews[server]
+	if !known {
+		return 1
+	}
+	return time.Now().UnixMilli() + skew + (timeout + slack).Milliseconds()
+}
 
 // NewLock returns a handle on the lock of that name: Redisson's getLock, with Fair its getFairLock, with Fenced its
 // getFencedLock. It does no I/O. A name has 1 to 512 bytes of UTF-8, and may have a brace only if it has a hash tag.
 // With a bad name or option every call on the handle returns ErrInvalidName or ErrInvalidOption. Use a name for one
 // kind of lock only. A read/write lock and the other kinds refuse each other with ErrKind while the name is held.
 // Plain, fair and fenced locks of one name exclude each other without an error, but a plain or fenced one overtakes the
-// fair queue.
+// fair queue. They exclude one owner's calls too: an owner that holds by one kind would wait for itself by another. The
+// call gets ErrKind at once only if its context descends from that hold.
 func (c *Client) NewLock(name string, opts ...LockOption) *Lock {
 	return c.newLock(name, plain, opts)
 }
@@ -361,7 +372,7 @@ func (c *Client) session(w *waiting) (*session, error) {
 	s.task.Of = s
 	o.sessionCount++
 	succession.now = s
-	if s.named {
+	if s.named && c.owners[key] == nil { // a Downgrade may have an owner that has ended, and the name a later one
 		c.owners[key] = o
 	}
 	c.sessions[s] = struct{}{}
@@ -397,6 +408,7 @@ func (c *Client) ended() {
 func (c *Client) runDue(due []*renewal.Task) {
 	now := c.clock.Now()
 	var rounds []round
+	var untold []*session
 	var todo []func()
 	timeout := 2 * time.Second
 	c.mu.Lock()
@@ -415,7 +427,7 @@ func (c *Client) runDue(due []*renewal.Task) {
 					timeout = min(timeout, trust.Attempt(h.terms.ttl))
 				}
 			}
-			rounds = append(rounds, r)
+			rounds, untold = append(rounds, r), append(untold, s.owner.untold()...)
 			s.renewing = true
 		}
 		s.arm(now)
@@ -425,6 +437,9 @@ func (c *Client) runDue(due []*renewal.Task) {
 		c.spawn(timeout+slack, func(ctx context.Context) {
 			run(todo)
 			c.renew(ctx, rounds, timeout)
+			for _, s := range untold {
+				s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
+			}
 		})
 	}
 }

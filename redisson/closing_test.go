@@ -224,3 +224,102 @@ func TestAWriterThatHasLostTheLockReadsNoMoreDuringShutdown(t *testing.T) {
 		bare(t, x)
 	})
 }
+
+// An owner writes and reads, and Redis refuses the end of its writing for a while.
+// Fails when Redis is not told again: the owner's renewals would keep other readers out for as long as it reads.
+func TestAWriterWhoseEndIsRefusedKeepsReadersOutNoLongerThanThat(t *testing.T) {
+	for name, end := range map[string]func(ctx context.Context, rw *redisson.RWLock) error{
+		"Unlock":    func(ctx context.Context, rw *redisson.RWLock) error { return joined(rw.RLock(ctx), rw.Unlock()) },
+		"Downgrade": func(ctx context.Context, rw *redisson.RWLock) error { return rw.Downgrade(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				loadAll(t, x)
+				rw, other, me := client(t, x).NewRWLock("a"), client(t, x).NewRWLock("a"), x.By("me")
+				rig.Must(t, rw.Lock(me))
+				sha := script.MustLoad(lua.FS, "write_release").SHA
+				var allowed atomic.Bool
+				x.Server.FailNext(1_000_000, "NOPERM this user has no permissions to run the 'evalsha' command", func(args []string) bool {
+					return args[0] == "evalsha" && args[1] == sha && !allowed.Load()
+				})
+				rig.WantIs(t, end(me, rw), relock.ErrUnconfirmed)
+				virtual.Sleep(time.Minute) // beyond the lease
+				allowed.Store(true)
+				if ok, err := other.TryRLock(t.Context(), 11*time.Second); !ok || err != nil {
+					t.Fatalf("another reader, after the owner's next renewal: %v, %v", ok, err)
+				}
+				rig.Must(t, rw.RUnlock())
+				rig.Must(t, other.RUnlock())
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// Fails when one lost answer is enough to refuse a call of an owner for whose hold Shutdown waits.
+func TestAReentryDuringShutdownIsSentAgain(t *testing.T) {
+	for name, enters := range map[string]struct {
+		script string
+		call   func(rw *redisson.RWLock, ctx context.Context) error
+		ends   []func(*redisson.RWLock) error
+	}{
+		"Lock":      {"write_acquire", (*redisson.RWLock).Lock, []func(*redisson.RWLock) error{(*redisson.RWLock).Unlock, (*redisson.RWLock).Unlock}},
+		"RLock":     {"read_acquire", (*redisson.RWLock).RLock, []func(*redisson.RWLock) error{(*redisson.RWLock).RUnlock, (*redisson.RWLock).Unlock}},
+		"Downgrade": {"read_acquire", (*redisson.RWLock).Downgrade, []func(*redisson.RWLock) error{(*redisson.RWLock).RUnlock}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				loadAll(t, x)
+				c, link := linked(t, x)
+				rw, me := c.NewRWLock("a"), x.By("me")
+				rig.Must(t, rw.Lock(me))
+				done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
+				done.Pending(t, "Shutdown with a writer")
+				fate(link, enters.script, 1, redistest.CutReply)
+				rig.Must(t, enters.call(rw, me))
+				for _, end := range enters.ends {
+					rig.Must(t, end(rw))
+				}
+				rig.Must(t, <-done)
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// Fails when a re-entry that finds its owner's hold gone is told that the client is closed.
+func TestAReentryDuringShutdownIsToldOfItsLoss(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c := client(t, x)
+		l, me := c.NewLock("a"), x.By("me")
+		rig.Must(t, l.Lock(me))
+		done := rig.Beside(func() error { return c.Shutdown(t.Context()) })
+		done.Pending(t, "Shutdown with a hold")
+		x.Redis.Del(t.Context(), "a")
+		rig.WantIs(t, l.Lock(me), relock.ErrLost)
+		rig.WantIs(t, l.Unlock(), relock.ErrLost)
+		rig.Must(t, <-done)
+		bare(t, x)
+	})
+}
+
+// Its holder is cut off, so nobody answers the release of the lost hold either.
+// Fails when Redis is told of it for minutes, and Shutdown waits for that.
+func TestShutdownGivesUpTheReleaseOfALostHold(t *testing.T) {
+	for _, prefix := range everyLayout {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, link := linked(t, x)
+				l := of(c, prefix)
+				rig.Must(t, l.Lock(t.Context()))
+				link.Hole()
+				<-l.Lost()
+				rig.WantIs(t, l.Unlock(), relock.ErrLost)
+				rig.Must(t, c.Shutdown(t.Context()))
+				if at := x.Now(); at < 40*time.Second || at > 50*time.Second {
+					t.Errorf("Shutdown returned %v after the grant, want some 10 s after the lease of 30 s", at)
+				}
+			})
+		})
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
@@ -231,6 +233,61 @@ func TestADowngradeWhoseLeaseEndsLosesNoOtherHold(t *testing.T) {
 		wantHolds(t, long, 1, 0)
 		rig.WantIs(t, short.Unlock(), relock.ErrLost)
 		rig.Must(t, long.Unlock())
+		bare(t, x)
+	})
+}
+
+// Somebody removes the write hold, and another owner reads by the handle before the Downgrade is answered.
+// Fails when the Downgrade gets a read hold that is on no handle: no RUnlock would end it.
+func TestADowngradeThatAnotherReaderOvertakesIsRefused(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		loadAll(t, x)
+		link := redistest.NewLink(t, x.Server.Dial)
+		rdb := x.Server.Client(t, func(o *redis.Options) { o.Dialer = link.Dial })
+		rw := clientOver(t, struct{ *redis.Client }{rdb}).NewRWLock("a") // each command may take another connection
+		rig.Must(t, rw.Lock(t.Context()))
+		acquire, release := script.MustLoad(lua.FS, "read_acquire").SHA, script.MustLoad(lua.FS, "write_release").SHA
+		var asked, healed atomic.Bool
+		gate := make(chan struct{})
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			switch {
+			case !cmd.Is("evalsha"):
+			case cmd.Args[1] == acquire && asked.CompareAndSwap(false, true):
+				return redistest.Hold(gate)
+			case cmd.Args[1] == release && !healed.Load():
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		down := rig.Beside(func() error { return rw.Downgrade(t.Context()) })
+		down.Pending(t, "Downgrade")
+		x.Redis.Del(t.Context(), "a")
+		rig.Must(t, rw.RLock(x.By("reader")))
+		close(gate)
+		rig.WantIs(t, <-down, relock.ErrOwnerMismatch)
+		healed.Store(true)
+		wantHolds(t, rw, 1, 1)
+		rig.WantIs(t, rw.Unlock(), relock.ErrLost)
+		rig.Must(t, rw.RUnlock())
+		virtual.Sleep(time.Minute)
+		bare(t, x)
+	})
+}
+
+// The write hold is unlocked as the Downgrade begins, and its owner writes again.
+// Fails when the owner's name then belongs to nobody, or to the owner that has ended: a nested call would wait for itself.
+func TestADowngradeOfAnOwnerThatHasEndedLeavesTheNextOne(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw, me := client(t, x).NewRWLock("a"), x.By("me")
+		h := acquired(me, t, rw.WLocker())
+		rig.Must(t, h.Release())
+		rig.Must(t, rw.Lock(me))
+		rig.WantIs(t, redisson.Downgrade(me, rw, h), relock.ErrLost)
+		if ok, err := rw.TryLock(me, 0); !ok || err != nil {
+			t.Fatalf("a nested call of the owner: %v, %v", ok, err)
+		}
+		rig.Must(t, rw.Unlock())
+		rig.Must(t, rw.Unlock())
 		bare(t, x)
 	})
 }

@@ -1,6 +1,8 @@
 package redisson
 
 import (
+	"context"
+
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/renewal"
 )
@@ -20,3 +22,6 @@ func Take(l *Lock) *Hold { return l.next() }
 
 // GiveBack ends a hold as a call does whose context has ended meanwhile.
 func GiveBack(h *Hold) { h.giveBack() }
+
+// Downgrade is the rest of a Downgrade that has looked at the hold already.
+func Downgrade(ctx context.Context, rw *RWLock, h *Hold) error { return rw.downgrade(ctx, h) }

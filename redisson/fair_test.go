@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
@@ -209,4 +210,40 @@ func TestAFairWaiterAsksEveryThirdOfFairWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Two calls of an owner wait. The first is granted the lock and unlocks it before the second asks again, which then
+// queues as another owner. Fails when the second still listens where the owner that has ended was told.
+func TestAFairWaiterWhoseSessionHasEndedHearsOfItsTurn(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		holder, next := of(client(t, x), "fair_"), of(client(t, x), "fair_")
+		c, link := linked(t, x)
+		subscribed := make(chan struct{})
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if cmd.Is("subscribe") {
+				return redistest.Hold(subscribed)
+			}
+			return redistest.Pass
+		})
+		rig.Must(t, holder.Lock(t.Context()))
+		call := func() rig.Going {
+			l := of(c, "fair_")
+			return rig.Beside(func() error { return joined(l.Lock(x.By("me")), l.Unlock()) })
+		}
+		first := call()
+		x.Until(400 * time.Millisecond)
+		second := call()
+		x.Until(500 * time.Millisecond)
+		queued := rig.Beside(func() error { return next.Lock(t.Context()) })
+		x.Until(600 * time.Millisecond)
+		rig.Must(t, holder.Unlock())
+		rig.Must(t, <-first) // without a channel it asks after a second
+		rig.Must(t, <-queued)
+		close(subscribed)
+		virtual.Sleep(time.Second)
+		second.Pending(t, "the second call of the owner")
+		rig.Must(t, next.Unlock())
+		rig.Must(t, rig.Returned(t, second))
+		bare(t, x)
+	})
 }

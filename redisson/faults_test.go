@@ -2,6 +2,7 @@ package redisson_test
 
 import (
 	"context"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -286,6 +287,47 @@ func TestALateFirstRequestTakesNothingThoughTheServersClockIsBehind(t *testing.T
 		rig.Must(t, l.Lock(t.Context()))
 		rig.Must(t, l.Unlock())
 		virtual.Sleep(10 * time.Second)
+		close(gate)
+		rig.Must(t, link.Settle(t.Context()))
+		if got, err := other.TryLock(t.Context(), 0); !got || err != nil {
+			t.Errorf("TryLock = %v, %v; want that it is free", got, err)
+		}
+	})
+}
+
+// One primary of a Cluster has a clock that is ahead. A request to the other arrives when its call has long ended.
+// Fails when it takes the lock, because the client takes the clock that it heard of last for that of all primaries.
+func TestALateRequestTakesNothingThoughAnotherPrimarysClockIsAhead(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		far, link := redistest.Start(t), redistest.NewLink(t, x.Server.Dial)
+		far.StepClock(10 * time.Second)
+		const nearAddr, farAddr = "192.0.2.1:6379", "192.0.2.2:6379"
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{
+			Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if addr == farAddr {
+					return far.Dial(ctx, network, addr)
+				}
+				return link.Dial(ctx, network, addr)
+			},
+			ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+				return []redis.ClusterSlot{
+					{End: 8191, Nodes: []redis.ClusterNode{{Addr: nearAddr}}},
+					{Start: 8192, End: 16383, Nodes: []redis.ClusterNode{{Addr: farAddr}}},
+				}, nil
+			},
+		})
+		t.Cleanup(func() { _ = rdb.Close() })
+		c := clientOver(t, rdb, redisson.ShardedPubSub(false))
+		l, other := c.NewLock("b"), clientOver(t, x.Redis).NewLock("b")
+		for _, known := range []*redisson.Lock{l, c.NewLock("a")} { // the slot of "a" is far
+			rig.Must(t, known.Lock(t.Context()))
+			rig.Must(t, known.Unlock())
+		}
+		gate := make(chan struct{})
+		fate(link, "acquire", 1, redistest.Hold(gate))
+		rig.Must(t, l.Lock(t.Context()))
+		rig.Must(t, l.Unlock())
+		virtual.Sleep(5 * time.Second)
 		close(gate)
 		rig.Must(t, link.Settle(t.Context()))
 		if got, err := other.TryLock(t.Context(), 0); !got || err != nil {

@@ -195,7 +195,8 @@ func (h *Hold) TrustedUntil() time.Time {
 // Token returns the fencing token of a Fenced lock, and 0 of other locks, whose layout has none. It is larger than that
 // of every earlier grant, in Go or Java, while Redis keeps its data. The counter is a number in Redis, so numbers can
 // come again after a failover or a loss of data: then they do not show which writer is late. Nested holds share the
-// token of the outer hold.
+// token of the outer hold. An owner may share the token of its own lost hold too. That is so if it locks again as soon
+// as that hold is unlocked, and nobody has held in between.
 func (h *Hold) Token() int64 {
 	if h.unmade() {
 		return 0
@@ -220,11 +221,12 @@ func (h *Hold) Owner() string {
 	return h.s.owner.field
 }
 
-// Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost earlier. A second
-// Release returns ErrNotHeld. ErrLost matches ErrNotHeld too: test for ErrLost first. ErrUnconfirmed means that Redis
-// did not answer within the ReleaseTimeout. The hold has ended here then, and the client goes on telling Redis until
-// the lease ends. ErrUnconfirmed also comes at once if Redis refuses, and with ErrClosed if Close interrupts the
-// release. In these two cases the lease ends the hold in Redis.
+// Release ends the hold. It returns nil if the lock was held until now, or ErrLost if it was lost earlier: for an
+// exception see Lock.Unlock. A second Release returns ErrNotHeld. ErrLost matches ErrNotHeld too: test for ErrLost
+// first. ErrUnconfirmed means that Redis did not answer within the ReleaseTimeout. The hold has ended here then, and
+// the client goes on telling Redis until the lease ends. ErrUnconfirmed also comes at once if Redis refuses, and with
+// ErrClosed if Close interrupts the release. In these two cases the lease ends the hold in Redis. After a refusal, each
+// renewal of the owner's other holds tells Redis again.
 func (h *Hold) Release() error {
 	if h.unmade() {
 		return fmt.Errorf("redisson: %w", errBadHold)

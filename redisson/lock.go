@@ -18,8 +18,9 @@ import (
 
 // A Lock is a handle on the lock of one name, or on one side of a read/write lock. Any number of handles, in Go and in
 // Java, stand for the same lock, and goroutines may share a handle. Without an owner, each acquisition excludes every
-// other, except that readers share. Named owners (relock.WithOwner, Owner) re-enter what they hold in this client. An
-// owner has at most 1000 holds at a time: the next is refused with ErrTooManyHolds.
+// other, except that readers share. Named owners (relock.WithOwner, Owner) re-enter what they hold in this client, by
+// handles of the same kind: see NewLock. An owner has at most 1000 holds at a time: the next is refused with
+// ErrTooManyHolds.
 type Lock struct {
 	c     *Client
 	name  string
@@ -39,22 +40,24 @@ var errRegranted = fmt.Errorf("%w: redis granted the lock again, to another call
 // Lock waits until the caller holds the lock. ctx bounds the wait, not the hold: if ctx ends first, Lock returns its
 // error. While Redis does not answer, Lock goes on asking. If it has not answered once when ctx ends, the error is also
 // ErrUnavailable. ErrClosed, ErrDeadlock, ErrInvalidName, ErrInvalidOption, ErrKind, ErrOwnerMismatch, ErrTooManyHolds
-// and ErrUpgrade end the wait at once. So does a lasting refusal by Redis, which is no ErrUnavailable.
+// and ErrUpgrade end the wait at once. So does a lasting refusal by Redis, which is no ErrUnavailable. While a request
+// or a subscription is not answered, ErrClosed may come 2 s later.
 //
 // If a hold of an exclusive handle is lost, Lock waits until that hold has been unlocked. If ctx ends first, the error
-// matches ErrLost too. A named owner does not wait for its own lost hold: it gets ErrLost. After a ForceUnlock, Redis
-// may grant this handle the lock again before the loss is known here. Then the older hold is lost at that instant. The
-// call gives the new grant back, and waits for the older hold's Unlock as above, so that this Unlock cannot end the
-// later grant.
+// matches ErrLost too. A named owner does not wait for its own lost hold: by any handle it gets ErrLost, even if
+// another owner has the lock. After a ForceUnlock, Redis may grant this handle the lock again before the loss is known
+// here. Then the older hold is lost at that instant. The call gives the new grant back, and waits for the older hold's
+// Unlock as above, so that this Unlock cannot end the later grant.
 func (l *Lock) Lock(ctx context.Context) error {
 	_, err := l.acquire(ctx, &waiting{unlock: true})
 	return err
 }
 
 // TryLock is Lock, but waits for at most the given time. With a wait of zero or less it makes one attempt, which ends
-// within 4 s. It returns true if the caller holds the lock, which Unlock must end. It returns (false, nil) when Redis
-// has said that the lock is taken. If Redis did not answer, the error is ErrUnavailable. If ctx ended first, it is
-// ctx's error. It is ErrLost if a lost hold of the handle must be unlocked first. Other errors are those of Lock.
+// within 4 s. It returns true if the caller holds the lock, which Unlock must end. It returns (false, nil) once Redis
+// has said that the lock is taken, even if Redis was silent for the rest of the wait. If Redis never answered, the
+// error is ErrUnavailable. If ctx ended first, it is ctx's error. It is ErrLost if a lost hold of the handle or of its
+// owner must be unlocked first. Other errors are those of Lock.
 func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	_, err := l.try(ctx, wait, &waiting{unlock: true})
 	if ending.Is(err, relock.ErrNotAcquired) {
@@ -67,9 +70,9 @@ func (l *Lock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 // of Lock. The caller must end the hold with Release, even after a loss.
 func (l *Lock) Acquire(ctx context.Context) (*Hold, error) { return l.acquire(ctx, &waiting{}) }
 
-// TryAcquire is TryLock, but returns the hold, which the caller must end with Release, even after a loss. If Redis has
-// said that the lock is taken, the error is ErrNotAcquired. If Redis did not answer, it is ErrUnavailable, and if ctx
-// ended first, ctx's error. With a wait of zero or less it makes one attempt.
+// TryAcquire is TryLock, but returns the hold, which the caller must end with Release, even after a loss. Once Redis
+// has said that the lock is taken, the error is ErrNotAcquired. If Redis never answered, it is ErrUnavailable, and if
+// ctx ended first, ctx's error. With a wait of zero or less it makes one attempt.
 func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	return l.try(ctx, wait, &waiting{})
 }
@@ -81,8 +84,11 @@ func (l *Lock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error
 // Unlock returns nil if the lock was held until now, ErrLost if the hold was lost before, and ErrNotHeld if there is no
 // hold. It returns ErrUnconfirmed if Redis did not answer within the ReleaseTimeout: the hold has ended here, and the
 // client goes on telling Redis. ErrUnconfirmed also comes at once if Redis refuses. If Close interrupts the release,
-// the error is ErrClosed too. In these two cases the lease ends the hold in Redis. ErrLost matches ErrNotHeld too: test
-// for ErrLost first.
+// the error is ErrClosed too. In these two cases the lease ends the hold in Redis. After a refusal, each renewal of the
+// owner's other holds tells Redis again. ErrLost matches ErrNotHeld too: test for ErrLost first.
+//
+// If Redis did not answer the first request, Unlock returns nil even if somebody had removed the hold from Redis: a
+// second request cannot tell. Release and Do do the same.
 func (l *Lock) Unlock() error {
 	if err := l.unusable(context.Background()); err != nil {
 		return l.wrap(err)
@@ -99,7 +105,7 @@ func (l *Lock) Unlock() error {
 
 // Do acquires the lock as Lock does, runs fn, and releases the lock. If it cannot be acquired, fn does not run, and Do
 // returns Lock's error. fn's context ends when the hold is lost, with ErrLost as its cause. Do returns fn's error
-// joined with that of the release, which is always ErrLost after a loss. It may be ErrUnconfirmed, even if fn
+// joined with that of the release, which is ErrLost after a loss: see Unlock. It may be ErrUnconfirmed, even if fn
 // succeeded. A nil fn is ErrInvalidOption. If fn panics or calls runtime.Goexit, Do releases the lock and the panic
 // goes on.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
@@ -149,8 +155,12 @@ func (l *Lock) Lost() <-chan struct{} {
 // Info reads from Redis the holders of the lock, in Go and in Java. A free lock has none. For a fair lock it also reads
 // how many wait: the other layouts have no queue. Its Kind is "lock", "fair lock", "fenced lock" or "read/write lock",
 // or "" if nobody holds or waits. It is the kind of the handle: Info does not check it in Redis. A Holder has its
-// Owner, Read, Holds and TTL, and a Token if the lock is fenced. The other fields are zero. The holders of a read/write
-// lock all have the TTL of its hash.
+// Owner, Read, Holds and TTL, and a Token if the handle is Fenced. The other fields are zero. Token is the counter of
+// the lock, which nested locks in Java raise too.
+//
+// The holders of a read/write lock all have the TTL of its hash. A reader whose lease is over is shown for as long as
+// another reader keeps the hash. An owner that writes and reads has an entry for each of the two, and ForceUnlockHolder
+// removes it by the one for writing.
 //
 // While Redis does not answer, Info asks until ctx ends. Then the error matches ctx's and ErrUnavailable. A lasting
 // refusal by Redis ends it at once, and after Close it returns ErrClosed.
@@ -188,8 +198,9 @@ func (l *Lock) Info(ctx context.Context) (relock.Info, error) {
 // ForceUnlock takes the lock from its holder, in Go or Java, with all its holds, and reports whether there was one. On
 // a read/write lock it acts only if the lock is held in the mode of this side. The reading side takes it from all
 // readers. Waiters are told. A holder in Go learns of it by its next renewal, at the latest a third of its TTL later.
-// With NoWatchdog it learns by its unlock or at the end of its TTL. A holder in Java learns by its unlock. Until then
-// it may work beside the next holder. The errors are those of Info. After an error the holder may have lost the lock.
+// With NoWatchdog, or after its MaxHold, it learns by its unlock or at the end of its TTL. A holder in Java learns by
+// its unlock. Until then it may work beside the next holder. The errors are those of Info. After an error the holder
+// may have lost the lock.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	if err := l.unusable(ctx); err != nil {
 		return false, l.wrap(err)
@@ -225,8 +236,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 // A zero field of h matches any. With both zero, the call returns ErrInvalidOption. Only fenced locks have tokens: on
 // another lock an h with a Token matches nobody.
 //
-// Redis compares the owner as it takes the lock away. Redisson's layout does not tell two grants of one owner apart: if
-// the owner has released the lock and taken it again in the meantime, it loses the new grant. The holder is told as by
+// Redis compares the owner as it takes the lock away. The client compares the token just before that. So if the owner
+// has released the lock and taken it again in the meantime, it loses the new grant. The holder is told as by
 // ForceUnlock. The other errors are those of Info. After an error the holder may have lost the lock.
 //
 // For a read/write lock, call it on the side of h.Read (RLocker or WLocker). A writer that is removed loses its read
@@ -264,8 +275,8 @@ func (l *Lock) ForceUnlockHolder(ctx context.Context, h relock.Holder) (bool, er
 	return removed, nil
 }
 
-// waitsForItself refuses a call whose context descends from a live hold of the same lock by another owner.
-// Such a call could only end by a timeout.
+// waitsForItself refuses a call whose context descends from a live hold of the same lock by another owner. Such a call
+// could only end by a timeout. If the owner is the same, Redis decides: an owner that reads may write too.
 func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 	for c, ok := ctx.Value(holdKey{}).(*holdContext); ok; c, ok = c.Parent.Value(holdKey{}).(*holdContext) {
 		h, is := c.Hold.(*Hold)
@@ -277,7 +288,7 @@ func (l *Lock) waitsForItself(ctx context.Context, owner string) error {
 		switch {
 		case l.kind.ofLock() != h.lock.kind.ofLock():
 			return fmt.Errorf("%w: the context descends from a hold of this name as a %v; use one kind for a name", relock.ErrKind, h.lock.kind)
-		case l.kind == writing && h.lock.kind == reading:
+		case l.kind == writing && h.lock.kind == reading && !same:
 			return fmt.Errorf("%w: the context descends from a live read hold of this lock; unlock that hold first", relock.ErrUpgrade)
 		case !same && !shared:
 			return fmt.Errorf("%w: the context descends from a live hold of this lock by another owner; to re-enter it, lock both times under one relock.WithOwner", relock.ErrDeadlock)
@@ -480,21 +491,12 @@ func (l *Lock) try(ctx context.Context, wait time.Duration, w *waiting) (*Hold, 
 	return h, err
 }
 
-// acquire obtains a hold. If an older hold occupies the handle by then, acquire gives the new hold back, and waits for
-// the older one's Unlock or fails.
+// acquire obtains a hold.
 func (l *Lock) acquire(ctx context.Context, w *waiting) (*Hold, error) {
 	owner, err := l.enter(ctx)
 	if err == nil {
 		w.ctx, w.lock, w.owner = ctx, l, owner
-		for again := true; again && err == nil; {
-			if err = w.gate(); err == nil {
-				err = w.take()
-			}
-			if again = err == nil && w.occupied; again {
-				w.giveBack()
-			}
-		}
-		if err == nil {
+		if err = w.grant(); err == nil {
 			err = w.inTime()
 		}
 	}

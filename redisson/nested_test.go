@@ -2,11 +2,13 @@ package redisson_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/relock-go/relock"
+	"github.com/relock-go/relock/internal/redistest"
 	"github.com/relock-go/relock/internal/rig"
 	"github.com/relock-go/relock/internal/virtual"
 	"github.com/relock-go/relock/redisson"
@@ -236,6 +238,52 @@ func TestTheReleaseOfANestedHoldIsSentUntilItIsAnswered(t *testing.T) {
 			t.Errorf("redis has %+v, want one hold", info.Holders)
 		}
 		rig.Must(t, outer.Release())
+		bare(t, x)
+	})
+}
+
+// Another owner holds the lock by the time.
+// Fails when the owner waits for that one, or is told that the lock is taken: first it must unlock what it has lost.
+func TestAnOwnerIsToldOfItsLossThoughTheLockIsTaken(t *testing.T) {
+	for _, prefix := range everyLayout {
+		t.Run(prefix, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, x *rig.Lab) {
+				c, me := client(t, x), x.By("me")
+				outer, inner := of(c, prefix), of(c, prefix)
+				other := of(client(t, x), strings.Replace(prefix, "read", "write", 1)) // readers share
+				rig.Must(t, outer.Lock(me))
+				x.Server.FlushAll()
+				rig.Must(t, other.Lock(t.Context()))
+				_, err := inner.TryLock(me, 0)
+				rig.WantIs(t, err, relock.ErrLost)
+				call := rig.Beside(func() error { return inner.Lock(me) })
+				rig.WantIs(t, rig.Returned(t, call), relock.ErrLost)
+				rig.WantIs(t, outer.Unlock(), relock.ErrLost)
+				rig.Must(t, other.Unlock())
+				rig.Must(t, inner.Lock(me))
+				rig.Must(t, inner.Unlock())
+				synctest.Wait() // the end of the lost one is told to Redis in the background
+				bare(t, x)
+			})
+		})
+	}
+}
+
+// The release of an owner's last hold is repeated for a late copy of a nested request, whose call goes on meanwhile.
+// Fails under the race detector when that call still writes to the session.
+func TestACallOfASessionThatHasEndedLeavesItAlone(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		loadAll(t, x)
+		c, link := linked(t, x)
+		l, nested, me := c.NewLock("a"), c.NewLock("a"), x.By("me")
+		rig.Must(t, l.Lock(me))
+		fate(link, "acquire", 1, redistest.Lose)
+		call := rig.Beside(func() error { return nested.Lock(me) })
+		call.Pending(t, "the nested call")
+		rig.Must(t, l.Unlock())
+		rig.Must(t, <-call)
+		virtual.Sleep(10 * time.Second)
+		rig.Must(t, nested.Unlock())
 		bare(t, x)
 	})
 }

@@ -116,9 +116,11 @@ func ReleaseTimeout(d time.Duration) Option {
 }
 
 // FairWait sets how long a waiter at the head of a fair lock's queue may be silent. After that it counts as dead, and
-// is passed over. A waiter in Go asks again at least every 10 s, or every third of FairWait if that is shorter. The
-// default is five minutes. It is the fairLockWaitTimeout of Redisson's config, and must be the same there. With less
-// than a second, or more than a day, New returns ErrInvalidOption.
+// is passed over. A waiter in Go asks again at least every 10 s, or every third of FairWait if that is shorter. A
+// request that is lost is only sent again 2 s later. So with a FairWait of some seconds it may cost the place. A grant
+// to a waiter in Java may take that time away from those behind it: they may be passed over before they ask again, and
+// come last. The default is five minutes. It is the fairLockWaitTimeout of Redisson's config, and must be the same
+// there. With less than a second, or more than a day, New returns ErrInvalidOption.
 func FairWait(d time.Duration) Option {
 	return func(c *config) error {
 		c.fairWait = d
@@ -139,9 +141,9 @@ func WatchdogTimeout(d time.Duration) Option {
 
 // ShardedPubSub sets whether unlocks are published with sharded pub/sub. By default it is on in a Cluster whose servers
 // have it (Redis 7), as in Redisson. It is the shardedSubscriptionMode of Redisson's config, and must be the same
-// there. Otherwise clients do not hear each other's unlocks, and waiters notice them up to 10 s late. With true it
-// needs Redis 7.0 or later. A decorator of a Cluster client must embed the *redis.ClusterClient. If it hides that, the
-// default is off, and with true some waiters hear no unlocks.
+// there. Otherwise clients do not hear each other's unlocks, and waiters notice them up to 10 s late, in Java up to a
+// lease. With true it needs Redis 7.0 or later. A decorator of a Cluster client must embed the *redis.ClusterClient. If
+// it hides that, the default is off, and with true some waiters hear no unlocks.
 func ShardedPubSub(on bool) Option {
 	return func(c *config) error {
 		c.sharded = &on
@@ -195,11 +197,11 @@ func checkOwner(id string) error {
 	return nil
 }
 
-// TTL sets the lease of a hold: how long the lock stays taken if its process dies. The default is 30 s, as Redisson's
-// lockWatchdogTimeout, and the bounds are 100 ms and 24 h. With any other d, every call on the handle returns
-// ErrInvalidOption. The watchdog renews the lease every third of the TTL. NoWatchdog and MaxHold prevent or end
-// renewal. The lease of a read hold is the WatchdogTimeout if that is shorter. With NoWatchdog such a read hold is
-// refused with ErrInvalidOption.
+// TTL sets the lease of a hold: how long the lock stays taken if its process dies. A nested hold with a longer TTL
+// makes the lease longer, and its unlock does not cut that. The default is 30 s, as Redisson's lockWatchdogTimeout, and
+// the bounds are 100 ms and 24 h. With any other d, every call on the handle returns ErrInvalidOption. The watchdog
+// renews the lease every third of the TTL. NoWatchdog and MaxHold prevent or end renewal. The lease of a read hold is
+// the WatchdogTimeout if that is shorter. With NoWatchdog such a read hold is refused with ErrInvalidOption.
 func TTL(d time.Duration) LockOption {
 	return func(t *terms) error {
 		t.ttl = d
@@ -218,7 +220,8 @@ func NoWatchdog() LockOption {
 }
 
 // MaxHold ends renewal d after the hold was acquired, so that a holder that hangs but lives gives way. Its hold is lost
-// when the last lease ends, at most a TTL after d. By default there is no limit. d is from 1 ms to 10 years.
+// when the last lease ends, at most a TTL after d. If its owner has other holds, the lock then stays with the owner. By
+// default there is no limit. d is from 1 ms to 10 years.
 func MaxHold(d time.Duration) LockOption {
 	return func(t *terms) error {
 		t.maxHold = d

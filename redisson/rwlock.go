@@ -24,8 +24,8 @@ var _ relock.Locker = (*RWLock)(nil)
 // Lock.Lock's.
 func (rw *RWLock) Lock(ctx context.Context) error { return rw.WLocker().Lock(ctx) }
 
-// TryLock is Lock, but waits for at most the given time. It returns (false, nil) if Redis has said that the lock is
-// taken, and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of zero or less makes
+// TryLock is Lock, but waits for at most the given time. It returns (false, nil) once Redis has said that the lock is
+// taken, and an error if ctx ended or Redis never answered. The errors are Lock.TryLock's. A wait of zero or less makes
 // one attempt.
 func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.WLocker().TryLock(ctx, wait)
@@ -43,9 +43,9 @@ func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
 // none. Otherwise RLock returns ErrOwnerMismatch. The other errors are Lock.Lock's.
 func (rw *RWLock) RLock(ctx context.Context) error { return rw.RLocker().Lock(ctx) }
 
-// TryRLock is RLock, but waits for at most the given time. It returns (false, nil) if Redis has said that another owner
-// writes, and an error if ctx ended or Redis did not answer. The errors are Lock.TryLock's. A wait of zero or less
-// makes one attempt.
+// TryRLock is RLock, but waits for at most the given time. It returns (false, nil) once Redis has said that another
+// owner writes, and an error if ctx ended or Redis never answered. The errors are Lock.TryLock's. A wait of zero or
+// less makes one attempt.
 func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error) {
 	return rw.RLocker().TryLock(ctx, wait)
 }
@@ -82,8 +82,8 @@ func (rw *RWLock) WLocker() *Lock {
 //
 // ErrUnconfirmed is the exception. It means that Redis did not confirm, within the ReleaseTimeout, that the write hold
 // has ended. The caller reads from then on, until RUnlock. Other readers join when Redis has been told, and the client
-// goes on telling it. If Close interrupts that, the error is ErrClosed too: the write hold has ended, and the read hold
-// is lost but still needs its RUnlock.
+// goes on telling it, after a refusal with each renewal of the read hold. If Close interrupts that, the error is
+// ErrClosed too: the write hold has ended, and the read hold is lost but still needs its RUnlock.
 func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if err := rw.RLocker().unusable(ctx); err != nil {
 		return rw.RLocker().wrap(err)
@@ -95,14 +95,16 @@ func (rw *RWLock) Downgrade(ctx context.Context) error {
 	if err := h.state(); err != nil {
 		return rw.w.wrap(err)
 	}
+	return rw.downgrade(ctx, h)
+}
+
+// downgrade is Downgrade of that hold, which may end meanwhile.
+func (rw *RWLock) downgrade(ctx context.Context, h *Hold) error {
 	w := &waiting{ctx: ctx, lock: rw.r, downgraded: h.s.owner, unlock: true}
 	if h.s.named {
 		w.owner = h.s.owner.key.name
 	}
-	err := w.gate()
-	if err == nil {
-		err = w.take()
-	}
+	err := w.grant()
 	switch {
 	case ending.Is(err, relock.ErrNotAcquired):
 		err = fmt.Errorf("%w: another owner holds it now", relock.ErrLost)

@@ -76,6 +76,24 @@ func TestAWriterUnderItsOwnReadHoldOfRedissonIsTold(t *testing.T) {
 	})
 }
 
+// The context of a nested call descends from the owner's read hold, and the owner writes further out.
+// Fails when it is told that it only reads.
+func TestAWriterThatReadsWritesAgain(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw, me := client(t, x).NewRWLock("a"), x.By("me")
+		write := func(ctx context.Context) error {
+			return rw.WLocker().Do(ctx, func(ctx context.Context) error { return ctx.Err() })
+		}
+		read := func(ctx context.Context) error { return rw.RLocker().Do(ctx, write) }
+		rig.Must(t, rw.WLocker().Do(me, read))
+		rig.Must(t, rw.Lock(me)) // no context knows of this hold
+		rig.Must(t, read(me))
+		rig.Must(t, rw.Unlock())
+		rig.WantIs(t, read(me), relock.ErrUpgrade)
+		bare(t, x)
+	})
+}
+
 // downgrades has a's writer go on as a reader, beside one of b's.
 func downgrades(me context.Context, t *testing.T, a, b *redisson.RWLock) {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/relock-go/relock"
 	"github.com/relock-go/relock/internal/clock"
 	"github.com/relock-go/relock/internal/ending"
 	"github.com/relock-go/relock/internal/renewal"
@@ -31,9 +32,10 @@ type ownerKey struct {
 // A succession is the sessions of one owner in one mode, one after the other. They share one field in Redis, so a late
 // release of one session would end the holds of the next.
 type succession struct {
-	now   *session      // the session that has not ended; nil: there is none
-	turn  chan struct{} // capacity one; the call that has it may tell Redis the count
-	until clock.Instant // from then on no unanswered copy of a request can be executed
+	now    *session      // the session that has not ended; nil: there is none
+	turn   chan struct{} // capacity one; the call that has it may tell Redis the count
+	until  clock.Instant // from then on no unanswered copy of a request can be executed
+	untold *session      // has ended, and Redis has not confirmed that; nil: there is none
 }
 
 // A session is one owner's share of one lock in one mode: its holds and its calls. The client's mu guards it.
@@ -50,12 +52,25 @@ type session struct {
 	calls    int           // that are asking
 	top      int           // the largest count that Redis was told
 	longest  time.Duration // the longest lease that Redis was asked for
+	lasts    clock.Instant // when the lease ends, as Redis has answered
 	gone     bool          // takes no more calls
 	queued   bool          // may be in a fair lock's queue
 	doubt    bool          // Redis may have a grant that no call knows of
 	renewing bool
 	retry    clock.Instant // after a failed renewal: the next one is not before this
 	token    int64
+}
+
+// refused returns why the session does not ask for its count-th hold, or nil. An ended session changes no more: it is
+// read without the mutex then. refused needs the client's mu.
+func (s *session) refused(count int) error {
+	switch {
+	case s.gone:
+		return errSessionEnded
+	case count > mostHolds:
+		return fmt.Errorf("%w: the owner has %d", relock.ErrTooManyHolds, mostHolds)
+	}
+	return nil
 }
 
 // takeTurn waits until no other call is telling Redis how many holds the owner has.
@@ -95,7 +110,7 @@ func (s *session) tellFewer(ctx context.Context, h *Hold) (held bool, err error)
 	}
 	held, left, call, err := s.sendFewer(ctx, h)
 	s.c.mu.Lock()
-	doubt, limit := s.doubt, s.patience()
+	doubt, limit := s.doubt, s.patience(h)
 	s.c.mu.Unlock()
 	switch {
 	case left > 0 && err != nil:
@@ -141,7 +156,10 @@ func (s *session) sendFewer(ctx context.Context, h *Hold) (held bool, left int, 
 	held, err = s.send(ctx, call)
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	if err == nil && !held {
+	switch {
+	case err != nil && left == 0:
+		s.untold = s
+	case err == nil && !held:
 		todo = s.lose(errMissing) // with the turn: Redis has none of the owner's holds, and no grant is under way
 	}
 	return held, left, call, err
@@ -150,7 +168,7 @@ func (s *session) sendFewer(ctx context.Context, h *Hold) (held bool, left int, 
 // tellFewerInBackground is tellFewer in the background.
 func (s *session) tellFewerInBackground(h *Hold) {
 	s.c.mu.Lock()
-	limit := s.patience()
+	limit := s.patience(h)
 	s.c.mu.Unlock()
 	if !s.inBackground(limit, func(ctx context.Context, _ func()) { _, _ = s.tellFewer(ctx, h) }) {
 		s.forget(h)
@@ -197,11 +215,16 @@ func (s *session) clear(ctx context.Context, call transport.Call) {
 	next := s.now
 	followed := next != nil
 	if followed {
-		next.doubt = true
+		next.doubt, s.untold = true, nil
 	}
 	s.c.mu.Unlock()
-	if !followed {
-		_, _ = s.send(ctx, call)
+	if followed {
+		return
+	}
+	if _, err := s.send(ctx, call); err == nil {
+		s.c.mu.Lock()
+		defer s.c.mu.Unlock()
+		s.untold = nil
 	}
 }
 
@@ -227,7 +250,7 @@ const sweepFirst = 20 * time.Millisecond
 // undo ends what a session without holds may have in Redis: a grant that no call knows of, or a place in the queue.
 func (s *session) undo() {
 	s.c.mu.Lock()
-	doubt, limit := s.doubt, s.patience()
+	doubt, limit := s.doubt, s.patience(nil)
 	s.c.mu.Unlock()
 	s.inBackground(limit, func(ctx context.Context, left func()) {
 		s.clear(ctx, s.releaseCall(0, max(s.top, 1)))
@@ -253,7 +276,7 @@ func (s *session) end() {
 	delete(s.c.sessions, s)
 	s.now = nil
 	s.wakeOthers(0)
-	if s.owner.sessionCount--; s.named && s.owner.sessionCount == 0 {
+	if s.owner.sessionCount--; s.owner.sessionCount == 0 && s.c.owners[s.owner.key] == s.owner {
 		delete(s.c.owners, s.owner.key)
 	}
 	s.c.tracker.Ended()
@@ -293,14 +316,26 @@ func (s *session) wakeOthers(know int) {
 	}
 }
 
-// patience returns for how long Redis may have something of the session. It needs the client's mu.
-func (s *session) patience() time.Duration {
+// patience returns for how long Redis may have something of the session, which a call or h has left there. h is nil for
+// a call. If h was lost, that is known of its lease. It needs the client's mu.
+func (s *session) patience(h *Hold) time.Duration {
+	if h != nil && h.lost != nil {
+		ends := s.lasts
+		if s.doubt {
+			ends = clock.Max(ends, s.until.Add(s.longest))
+		}
+		return max(s.c.clock.Now().Until(ends.Add(lostPatience)), slack)
+	}
 	limit := max(s.longest, time.Minute)
 	if s.queued {
 		limit = max(limit, s.c.cfg.fairWait)
 	}
 	return limit + slack
 }
+
+// lostPatience is for how long after its lease Redis is told that a lost hold has ended. An unanswered renewal may have
+// made the lease longer.
+const lostPatience = 10 * time.Second
 
 // field returns the owner's field in the hash.
 func (s *session) field() string {
@@ -416,6 +451,17 @@ func (o *owner) succession(k kind) *succession {
 		o.successions[k] = &succession{turn: make(chan struct{}, 1)}
 	}
 	return o.successions[k]
+}
+
+// untold returns the owner's sessions whose end Redis has not confirmed. The owner's renewals keep the hash, and with
+// it what Redis has of them: their own leases do not end it. It needs the client's mu.
+func (o *owner) untold() (all []*session) {
+	for _, of := range o.successions {
+		if of.untold != nil {
+			all = append(all, of.untold)
+		}
+	}
+	return all
 }
 
 // holds reports whether the owner has a live hold in any mode. It needs the client's mu.

@@ -46,14 +46,14 @@ func decided(err error) bool {
 // outage makes an error an ErrUnavailable, unless it says something that another try cannot change.
 func outage(err error) error {
 	outcome := transport.Classify(err)
-	if decided(err) || ending.Is(err, relock.ErrNotAcquired) || outcome == transport.Refused || outcome == transport.Closed {
+	if decided(err) || ending.Is(err, relock.ErrClosed) || ending.Is(err, relock.ErrNotAcquired) || outcome == transport.Refused || outcome == transport.Closed {
 		return err
 	}
 	return fmt.Errorf("%w: %w", relock.ErrUnavailable, err)
 }
 
 // pulse is the longest time between two requests of the call. A waiter of a fair lock counts as dead after its
-// deadline, so it asks so often that one lost request does no harm.
+// deadline, so it asks so often that one lost request does no harm, unless FairWait is only some seconds.
 func (w *waiting) pulse() time.Duration {
 	if w.lock.kind == fair {
 		return min(pulse, w.lock.c.cfg.fairWait/3)
@@ -97,6 +97,9 @@ func (w *waiting) obtain() error {
 		seat.told = false
 		if w.hold != nil {
 			return nil
+		}
+		if w.s.channel() != seat.name {
+			continue // the call has queued in a new session, which is told elsewhere
 		}
 		if err := w.sleep(seat, rest); err != nil {
 			return err
@@ -147,8 +150,8 @@ func (w *waiting) sleep(seat *waiter, rest time.Duration) error {
 // ask sends a request until it is answered. rest is how long to wait before the next request.
 func (w *waiting) ask() (rest time.Duration, err error) {
 	var said answer
-	tries := 0
-	err = transport.Try(w.ctx, w.lock.c.open.Done(), func() (bool, error) {
+	tries, open := 0, w.open()
+	err = transport.Try(w.ctx, open.Done(), func() (bool, error) {
 		tries++
 		said, err = w.request()
 		switch {
@@ -165,7 +168,7 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 		return err != nil && !w.once && !decided(err), err
 	})
 	if err != nil {
-		return 0, w.failed(err)
+		return 0, w.failed(open, err)
 	}
 	switch said.code {
 	case codeKind:
@@ -177,13 +180,24 @@ func (w *waiting) ask() (rest time.Duration, err error) {
 	return said.rest, nil
 }
 
+// open returns the context whose end refuses the call. It ends with Shutdown, and for a re-entry with Close.
+func (w *waiting) open() context.Context {
+	c := w.lock.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.s.owner.holds() {
+		return c.ctx
+	}
+	return c.open
+}
+
 // failed returns the error of a request that was not answered. Once Redis has said that the lock is taken, the call has
 // waited for the lock. Then the end of ctx is the error, whatever happened to the latest requests.
-func (w *waiting) failed(err error) error {
+func (w *waiting) failed(open context.Context, err error) error {
 	if w.taken && w.ctx.Err() != nil && !decided(err) && !transport.Hopeless(err) {
 		return ending.Of(w.ctx)
 	}
-	return unheard(w.ctx, w.lock.c.open, err)
+	return unheard(w.ctx, open, err)
 }
 
 // unheard returns the error of a call whose last try failed with err. open ends when the client refuses such calls.
@@ -219,25 +233,17 @@ func (w *waiting) request() (said answer, err error) {
 	}
 	defer s.giveTurn()
 	sent, timeout := c.clock.Now(), trust.Attempt(t.ttl)
+	server := c.transport.Server(s.names.key)
 	c.mu.Lock()
 	count := s.counted(sent) + 1
-	switch {
-	case s.gone:
-		err = errSessionEnded
-	case count > mostHolds:
-		err = fmt.Errorf("%w: the owner has %d", relock.ErrTooManyHolds, mostHolds)
+	if err = s.refused(count); err != nil {
+		c.mu.Unlock()
+		return said, err
 	}
 	s.top, s.longest = max(s.top, count), max(s.longest, t.ttl)
 	s.queued = s.queued || s.kind == fair && !w.once
-	after := c.serverAt() + (timeout + slack).Milliseconds()
-	if !c.timed.Load() {
-		after = 1 // always late, so it takes nothing: the answer tells the server's clock, and the next request counts
-	}
-	call := s.acquireCall(count, t.ttl, after, c.cfg.fairWait, !w.once)
+	call := s.acquireCall(count, t.ttl, c.notAfter(server, timeout), c.cfg.fairWait, !w.once)
 	c.mu.Unlock()
-	if err != nil {
-		return said, err
-	}
 	raw, err := c.transport.Do(w.ctx, timeout, call)
 	if err == nil {
 		said, err = readAnswer(raw)
@@ -245,8 +251,7 @@ func (w *waiting) request() (said answer, err error) {
 	c.mu.Lock()
 	switch {
 	case err == nil:
-		c.skew.Store(said.now - time.Now().UnixMilli())
-		c.timed.Store(true)
+		c.skews[server] = said.now - time.Now().UnixMilli()
 		said, err = w.answered(said, sent, count)
 	case transport.Classify(err) == transport.Unknown:
 		s.doubt, s.until = true, sent.Add(timeout+2*slack)
@@ -281,6 +286,21 @@ func (w *waiting) gate() error {
 	}
 }
 
+// grant obtains a hold that is on its handle. If an older hold occupies the handle by then, grant gives the new hold
+// back, and waits for the older one's Unlock or fails.
+func (w *waiting) grant() error {
+	for {
+		err := w.gate()
+		if err == nil {
+			err = w.take()
+		}
+		if err != nil || !w.occupied {
+			return err
+		}
+		w.giveBack()
+	}
+}
+
 // giveBack ends a hold that is not on its handle because the handle is occupied.
 func (w *waiting) giveBack() {
 	h := w.hold
@@ -303,6 +323,7 @@ func (w *waiting) answered(said answer, sent clock.Instant, count int) (answer, 
 		return said, nil
 	}
 	h := &Hold{s: s, lock: w.lock, terms: &w.lock.terms, acquired: sent, token: said.token, unlock: w.unlock}
+	s.lasts = clock.Max(s.lasts, now.Add(said.rest))
 	rest := min(said.rest, h.terms.ttl) // another hold of the owner may have a longer lease
 	h.trust = clock.Max(h.trust, trust.Until(sent, rest))
 	if now.Reached(h.trust) { // the lease ended before the answer came; unless it is a single attempt, the call asks again

@@ -33,6 +33,7 @@ func (r round) renewed(got transport.Result, sent, now clock.Instant) (todo []fu
 	default:
 		left, _ := got.Reply[1].(int64)
 		s.retry = clock.Instant{}
+		s.lasts = clock.Max(s.lasts, now.Add(min(time.Duration(left)*time.Millisecond, s.longest)))
 		for _, h := range r.holds {
 			if !h.released && h.lost == nil && !now.Reached(h.trust) {
 				// The lease may be that of the owner's other hold or of another reader. This hold is only trusted for its own TTL.

@@ -11,18 +11,17 @@
 if late(ARGV[4]) then
   return {-1, 0, now, 0}
 end
-local again = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
-if again and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
+local held = redis.call('EXISTS', KEYS[1]) == 1
+if held and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
   return {-2, 0, now, 0}
 end
-if not again and redis.call('EXISTS', KEYS[1]) == 1 then
-  if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then
-    return {-2, 0, now, 0}
-  end
-  return {0, redis.call('PTTL', KEYS[1]), now, 0}
-end
+local again = held and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
+-- This comes before the answer that the lock is taken: an owner must not wait while it has lost holds to unlock.
 if not again and tonumber(ARGV[2]) > 1 then
   return {-3, 0, now, 0}
+end
+if held and not again then
+  return {0, redis.call('PTTL', KEYS[1]), now, 0}
 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 local left = extend(KEYS[1], tonumber(ARGV[3]))

@@ -15,11 +15,12 @@ local again = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
 if not mode and redis.call('EXISTS', KEYS[1]) == 1 then
   return {-2, 0, now, 0}
 end
-if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0 then
-  return {0, redis.call('PTTL', KEYS[1]), now, 0}
-end
+-- This comes before the answer that the lock is taken: an owner must not wait while it has lost holds to unlock.
 if not again and tonumber(ARGV[2]) > 1 then
   return {-3, 0, now, 0}
+end
+if mode == 'write' and redis.call('HEXISTS', KEYS[1], ARGV[1] .. ':write') == 0 then
+  return {0, redis.call('PTTL', KEYS[1]), now, 0}
 end
 local lease = tonumber(ARGV[3])
 if not mode then

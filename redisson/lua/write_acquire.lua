@@ -15,14 +15,15 @@ local again = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
 if not mode and redis.call('EXISTS', KEYS[1]) == 1 then
   return {-2, 0, now, 0}
 end
+-- This comes before the answer that the lock is taken: an owner must not wait while it has lost holds to unlock.
+if not again and tonumber(ARGV[2]) > 1 then
+  return {-3, 0, now, 0}
+end
 if mode and not again then
   if redis.call('HEXISTS', KEYS[1], ARGV[5]) == 1 then
     return {-4, 0, now, 0}
   end
   return {0, redis.call('PTTL', KEYS[1]), now, 0}
-end
-if not again and tonumber(ARGV[2]) > 1 then
-  return {-3, 0, now, 0}
 end
 if not mode then
   redis.call('HSET', KEYS[1], 'mode', 'write')

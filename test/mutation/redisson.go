@@ -8,8 +8,8 @@ var redissonRules = []Rule{
 		[]string{"TestAHoldThatIsGivenBackThoughItWasUnlockedLeavesNone"},
 	},
 	{
-		"redisson: a request before the server's clock is known takes nothing", "redisson waiting.request",
-		"after = 1", "_ = after",
+		"redisson: a request before the server's clock is known takes nothing", "redisson Client.notAfter",
+		"return 1", "return time.Now().UnixMilli() + (timeout + slack).Milliseconds()",
 		[]string{"TestALateFirstRequestTakesNothingThoughTheServersClockIsBehind"},
 	},
 	{
@@ -31,6 +31,66 @@ var redissonRules = []Rule{
 		"redisson: an owner's other calls hear of its grant", "redisson waiting.answered",
 		"s.wakeOthers(1)", "",
 		[]string{"TestAllCallsOfAnOwnerHearOfItsGrant"},
+	},
+	{
+		"redisson: each primary has a clock of its own", "redisson waiting.request",
+		"c.transport.Server(s.names.key)", `""`,
+		[]string{"TestALateRequestTakesNothingThoughAnotherPrimarysClockIsAhead"},
+	},
+	{
+		"redisson: a downgrade that cannot be on its handle is given back", "redisson RWLock.downgrade",
+		"err := w.grant()", "err := w.gate(); if err == nil { err = w.take() }",
+		[]string{"TestADowngradeThatAnotherReaderOvertakesIsRefused"},
+	},
+	{
+		"redisson: an owner that has ended takes no later one's name", "redisson Client.session",
+		"if s.named && c.owners[key] == nil {", "if s.named {",
+		[]string{"TestADowngradeOfAnOwnerThatHasEndedLeavesTheNextOne"},
+	},
+	{
+		"redisson: the end of an owner leaves the name to a later one", "redisson session.end",
+		"s.owner.sessionCount == 0 && s.c.owners[s.owner.key] == s.owner {", "s.named && s.owner.sessionCount == 0 {",
+		[]string{"TestADowngradeOfAnOwnerThatHasEndedLeavesTheNextOne"},
+	},
+	{
+		"redisson: a fair waiter in a new session listens where that is told", "redisson waiting.obtain",
+		"if w.s.channel() != seat.name {", "if false {",
+		[]string{"TestAFairWaiterWhoseSessionHasEndedHearsOfItsTurn"},
+	},
+	{
+		"redisson: an owner that has lost a lock does not wait for it", "redisson/lua/acquire.lua",
+		"if not again and tonumber(ARGV[2]) > 1 then", "if not held and tonumber(ARGV[2]) > 1 then",
+		[]string{"TestAnOwnerIsToldOfItsLossThoughTheLockIsTaken"},
+	},
+	{
+		"redisson: a reader that has lost a lock does not wait for it", "redisson/lua/read_acquire.lua",
+		"if not again and tonumber(ARGV[2]) > 1 then", "if not mode and tonumber(ARGV[2]) > 1 then",
+		[]string{"TestAnOwnerIsToldOfItsLossThoughTheLockIsTaken/read_"},
+	},
+	{
+		"redisson: a writer that has lost a lock does not wait for it", "redisson/lua/write_acquire.lua",
+		"if not again and tonumber(ARGV[2]) > 1 then", "if not mode and tonumber(ARGV[2]) > 1 then",
+		[]string{"TestAnOwnerIsToldOfItsLossThoughTheLockIsTaken/write_"},
+	},
+	{
+		"redisson: an owner that writes writes again below its read hold", "redisson Lock.waitsForItself",
+		"h.lock.kind == reading && !same:", "h.lock.kind == reading:",
+		[]string{"TestAWriterThatReadsWritesAgain"},
+	},
+	{
+		"redisson: what an owner has ended is told again while it holds", "redisson Client.runDue",
+		"append(untold, s.owner.untold()...)", "untold",
+		[]string{"TestAWriterWhoseEndIsRefusedKeepsReadersOutNoLongerThanThat"},
+	},
+	{
+		"redisson: Shutdown leaves an owner that holds its retries", "redisson waiting.open",
+		"if w.s.owner.holds() {", "if false {",
+		[]string{"TestAReentryDuringShutdownIsSentAgain", "TestAReentryDuringShutdownIsToldOfItsLoss"},
+	},
+	{
+		"redisson: the release of a lost hold is given up after its lease", "redisson session.patience",
+		"if h != nil && h.lost != nil {", "if false {",
+		[]string{"TestShutdownGivesUpTheReleaseOfALostHold"},
 	},
 	{
 		"redisson: a late request is cleared soon", "redisson session.sweep",
@@ -179,7 +239,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a session that is over clears up behind no later one of its owner", "redisson session.clear",
-		"if !followed {", "if true {",
+		"if followed { return }", "_ = followed",
 		[]string{"TestWhatAnEarlierReadLeftEndsNoLaterOne", "TestWhatAnEarlierDowngradeLeftEndsNoLaterOne"},
 	},
 	{
@@ -219,7 +279,7 @@ var redissonRules = []Rule{
 	},
 	{
 		"redisson: a field in a read/write lock is no plain lock", "redisson/lua/acquire.lua",
-		"if again and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then", "if false then",
+		"if held and redis.call('HEXISTS', KEYS[1], 'mode') == 1 then", "if false then",
 		[]string{"TestAFieldInAReadWriteLockIsNoHoldOfAnotherKind"},
 	},
 	{
@@ -524,7 +584,7 @@ var redissonRules = []Rule{
 		[]string{"TestUnlocksArePublishedAsShardedPubSubSays"},
 	},
 	{
-		"redisson: Downgrade takes no hold that RUnlock could not tell apart", "redisson RWLock.Downgrade",
+		"redisson: Downgrade takes no hold that RUnlock could not tell apart", "redisson RWLock.downgrade",
 		"unlock: true", "unlock: false",
 		[]string{"TestADowngradeIsRefusedBesideReadHoldsOfAnotherOwner"},
 	},
