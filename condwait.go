@@ -87,7 +87,7 @@ func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 
 // sendWait sends the wait until Redis has answered. If an earlier copy went unanswered, the session waits even if Redis
 // says that it does not hold, and asks Redis at once. If Redis may have executed the wait and never answers, the holds
-// are lost, unless a message has granted the lock again.
+// are lost, unless a message has granted the lock again. A loss in the meantime comes before a refusal.
 func (w *awaiting) sendWait(ctx context.Context, e *room.Entry) error {
 	k, doubt := w.a.keeper, false
 	began := k.c.clock.Now()

@@ -244,9 +244,9 @@ func (r *registry) register(a *acquisition) error {
 	return nil
 }
 
-// forget takes an acquisition off the client. n is nil if it was lost or refused, or if Redis has never heard of it.
-// Otherwise n is the note of its release, which was sent, unless its place in the queue is left to run out. The journal
-// keeps n for a lease, in case a failover undoes the release or a grant comes for the nonce.
+// forget takes an acquisition off the client. n is nil if Redis has never heard of it, or if Close has lost it. Otherwise
+// n is the note of its release. The journal keeps n for a lease, in case a failover undoes the release or a grant comes
+// for the nonce.
 func (r *registry) forget(a *acquisition, n *replay.Release, answered bool) {
 	now := a.keeper.c.clock.Now()
 	r.mu.Lock()

@@ -462,8 +462,8 @@ func (c *Client) check(ctx context.Context) error {
 
 // Shutdown lets holders finish, and then closes the client. Waiters and new calls for a lock, those of branches too,
 // get ErrClosed. Re-entries in this client and calls like Info still succeed. When every hold is released or lost, and
-// Redis has confirmed the releases, the client closes, and Shutdown returns nil. A lost hold may have a release too,
-// and each is given up 10 s after its lease. Called under a hold, Shutdown waits for that hold. If ctx ends first,
+// Redis has confirmed the releases, the client closes, and Shutdown returns nil. Lost holds have a release too, and
+// each is given up 10 s after its lease. Called under a hold, Shutdown waits for that hold. If ctx ends first,
 // Shutdown returns ctx's error and says how many holds are left, and of which locks. The client then stays open for
 // them, and does not close by itself: call Shutdown again, or Close. After Close, Shutdown returns nil.
 func (c *Client) Shutdown(ctx context.Context) error {
@@ -524,7 +524,7 @@ const logGrace = 100 * time.Millisecond
 
 // Close ends the client at once. Its holds are lost: their errors are ErrLost and ErrClosed. Waiters and new calls get
 // ErrClosed. The leases in Redis run out by themselves. For at most a quarter of a second Close still tells Redis which
-// locks were unlocked and which waiters left. In that time it also ends the ticket of a Detach that it interrupts.
+// holds were unlocked or lost before and which waiters left. In that time it also ends the ticket of a Detach that it interrupts.
 //
 // Close returns when the client's goroutines have ended. A goroutine that waits for a silent server ends by the redis
 // client's own timeouts. For a slow handler of the Logger, Close waits for 100 ms at most, and drops what is not logged

@@ -601,7 +601,7 @@ func (w *waiting) endOfTry(err error) error {
 func (w *waiting) explain(err error) error {
 	err = w.endOfTry(err)
 	if w.goneGrants > 1 {
-		err = fmt.Errorf("%w; %d grants had ended before they could be used: the TTL of %v is too short for the way to redis, or for the pauses of the process",
+		err = fmt.Errorf("%w; %d grants had ended before they could be used: by ForceUnlock or with an ancestor's hold, or the TTL of %v is too short for the way to redis or the pauses of the process",
 			err, w.goneGrants, w.lock.terms.TTL)
 	}
 	// The holder may be an outer call of this one or an unrelated goroutine, so hintBeside is never logged.

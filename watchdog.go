@@ -10,7 +10,6 @@ import (
 
 	"github.com/relock-go/relock/internal/listener"
 	"github.com/relock-go/relock/internal/renewal"
-	"github.com/relock-go/relock/internal/replay"
 	"github.com/relock-go/relock/internal/room"
 	"github.com/relock-go/relock/internal/transport"
 	"github.com/relock-go/relock/internal/trust"
@@ -381,18 +380,9 @@ func (w *watchdog) pollBatch(ctx context.Context, k *keeper, waiters []room.Requ
 
 // missed tells the room that the heartbeat of a waiter has failed. It returns how many have failed in a row.
 func (w *watchdog) missed(k *keeper, q room.Request, err error) (fails int) {
-	a := acquired(q.Acquisition)
 	at := k.begin()
-	ended, fails := q.Missed(failure(err), transport.Hopeless(err), &at)
-	var n replay.Release
-	if ended {
-		n = a.journalEntry() // its entry stays in Redis until its lease ends: a grant that comes for it is released
-	}
-	k.end(&at)
-	if ended {
-		w.c.registry.forget(a, &n, false)
-	}
-	return fails
+	defer k.end(&at)
+	return q.Missed(failure(err), transport.Hopeless(err), &at)
 }
 
 // pollCall makes one call for the heartbeats of the waiters. timeout is the shortest of theirs. block is how many

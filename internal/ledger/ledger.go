@@ -61,7 +61,7 @@ type Ledger struct {
 	proven       int64  // op of the newest statement that enough replicas have
 }
 
-// Granted records a grant for n holds: Redis knows these now, whatever it knew before a wait on a condition.
+// Granted records a grant for n holds. Redis has exactly these now: a wait on a condition has given up all others.
 func (l *Ledger) Granted(n Counts) { l.Meant, l.Told = n, n }
 
 // Add records holds that were made. A local hold is nested in an outer one of the same mode. Redis is not told of it

@@ -115,9 +115,9 @@ func (a *Acquisition) NoteWantedMessage(at *Step) {
 	}
 }
 
-// Revoke takes the message that Redis has ended a grant of the acquisition. It may come before the answer that tells of
-// the grant. Then that answer is not believed, and a later request is answered by what Redis has by then. It may also be
-// about an earlier grant than the one that is held. Then the release that Lose sends gives back the later one.
+// Revoke takes the message that Redis has ended a grant of the acquisition. If it holds, the session is lost. The message
+// may be about an earlier grant: then the release that Lose sends gives back the later one. If it waits, the answer that
+// tells of the grant may still come. No answer or message grants anything until the next request.
 func (a *Acquisition) Revoke(why error, at *Step) {
 	if a.Held() {
 		a.Session.Lose(why, at)

@@ -35,7 +35,7 @@ type Entry struct {
 	heartbeat   clock.Instant // when the next heartbeat is due
 	checkHolder clock.Instant // when a heartbeat is due because the holder's lease may have ended: see noteWaiting
 	silence     silence       // whether Redis owes it an answer
-	revoked     error         // why a grant of its latest request, or an earlier one, has ended; see Acquisition.Revoke
+	revoked     error         // why nothing grants before the next request; nil: something may. See Acquisition.Revoke
 }
 
 // A stamp says when a request was sent.
@@ -70,7 +70,8 @@ func (e *Entry) Block() int {
 	return 1
 }
 
-// NextRequest makes the next request: it numbers the request and notes its sending time. The caller sends it at once.
+// NextRequest makes the next request: it numbers the request and notes its sending time. What messages have said about
+// earlier requests does not count for this one. The caller sends it at once.
 func (e *Entry) NextRequest(at *Step) Request {
 	e.op++
 	e.wantedByMessage, e.revoked = false, nil
@@ -189,7 +190,8 @@ func (e *Entry) Granted(op, low, high int64, wanted bool, behind []*Acquisition,
 }
 
 // grant turns the entry into a session with the tokens low to high. sent is when the granted request was sent, and acks
-// how many replicas have it. grant returns false if the entry no longer waits, or if the grant has ended already.
+// how many replicas have it. grant returns false if the entry no longer waits, or if the grant has ended: by its
+// lease, or as a message has said (revoked).
 func (e *Entry) grant(low, high int64, sent clock.Instant, remaining time.Duration, acks int, at *Step) bool {
 	until := e.trustedUntil(sent, remaining)
 	if !e.Waits() || e.revoked != nil || at.Now.Reached(until) {
@@ -234,8 +236,9 @@ func (e *Entry) finished(at *Step) {
 	}
 }
 
-// Fail ends an entry that will not be granted. Its call returns why. The release gives up its place, and ends late copies
-// of its requests. It also ends a grant of a branch that ended with the ancestor's hold, which would block others.
+// Fail ends an entry that will not be granted, and its call returns why. If it waits on a condition, its session is lost.
+// The release gives up its place, and makes Redis refuse late copies of its requests. A branch may have been granted the
+// lock, and lost that with its ancestor's hold. Redis keeps such a session in the way of others until it is released.
 func (e *Entry) Fail(why error, at *Step) {
 	if e.Session != nil {
 		e.Session.Lose(why, at)
@@ -243,8 +246,8 @@ func (e *Entry) Fail(why error, at *Step) {
 	}
 	e.why = why
 	e.end(at)
+	at.do(Effect{Do: Release, Of: e.Acquisition}) // before its call is woken: its next attempt waits for that release
 	e.finished(at)
-	at.do(Effect{Do: Release, Of: e.Acquisition})
 }
 
 const (
@@ -292,7 +295,8 @@ func (e *Entry) WaitBegun(doubted bool, at *Step) {
 	}
 }
 
-// Rejoin undoes Session.BeginWait, because Redis has not executed the request: the session goes on holding.
+// Rejoin undoes Session.BeginWait, because Redis has not executed the request: the session goes on holding. It is lost
+// instead if its lease has ended meanwhile, or if a message has said that its grant has.
 func (e *Entry) Rejoin(at *Step) {
 	s := e.Session
 	if !e.Waits() {
@@ -395,8 +399,8 @@ func (q Request) apply(said *Answer, acks int, at *Step) {
 }
 
 // Missed records that a heartbeat failed. Another one follows: at once if the entry was kicked meanwhile, since the
-// link may be back. If asking again is hopeless, the entry ends, and ended is true. fails counts its retries in a row.
-func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool, fails int) {
+// link may be back. If asking again is hopeless, the entry ends. fails counts its retries in a row.
+func (q Request) Missed(f Failure, hopeless bool, at *Step) (fails int) {
 	e := q.Entry
 	e.busy = false
 	e.settled(&f)
@@ -404,13 +408,12 @@ func (q Request) Missed(f Failure, hopeless bool, at *Step) (ended bool, fails i
 	case !e.Waits(): // it was granted or given up while the heartbeat was in flight
 	case hopeless:
 		e.Fail(f.Err, at)
-		ended = true
 	case e.again:
 		e.Kick(at)
 	default:
 		e.retry(trust.Attempt(e.Terms.TTL), at)
 	}
-	return ended, int(e.fails)
+	return int(e.fails)
 }
 
 // BeatAnswered takes the answer to a heartbeat. If that is a grant that has ended already, wasted is how many such
@@ -430,7 +433,7 @@ func (q Request) BeatAnswered(said Answer, at *Step) (wasted int) {
 		if e.Waits() && said.Code != Queued && said.Code != Awaits {
 			e.Wasted++
 			wasted = e.Wasted
-			// The lease ran out before the answer came: the grant only kept the lock from others. So the pauses grow.
+			// The grant had ended before the answer came, so it only kept the lock from others. So the pauses grow.
 			e.retry(time.Minute, at)
 		}
 		if e.Waits() && e.again {

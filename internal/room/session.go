@@ -489,7 +489,8 @@ func (s *Session) covers(t *Terms, now clock.Instant) bool {
 }
 
 // BeginWait makes a session wait on a condition: from now on it does not hold here. It returns the entry by which the
-// session waits, or nil if that has no write hold to give up, or also reads (reads). waker is for Entry.DoubtSignal.
+// session waits. It returns nil if the session is over, waits already, or has no write hold. It also returns nil if the
+// owner reads beside that (reads). waker is for Entry.DoubtSignal.
 func (s *Session) BeginWait(waker any, at *Step) (e *Entry, reads bool) {
 	s.Check(at)
 	n := s.Ledger.Existing()
@@ -510,8 +511,8 @@ func (s *Session) BeginWait(waker any, at *Step) (e *Entry, reads bool) {
 	return e, false
 }
 
-// wake makes a session hold again after it waited on a condition: Entry.grant calls it. Its holds are not trusted
-// before EndWait.
+// wake makes a session hold again after it waited on a condition: Entry.grant calls it. Redis has only the holds that the
+// wait gives back. They are not trusted before EndWait.
 func (s *Session) wake(a *Await, token int64, at *Step) {
 	s.busy, s.several, s.handed, s.fails, s.why = false, false, false, 0, nil
 	s.awaitOp, s.waking = a.Op, true
@@ -583,18 +584,19 @@ func (s *Session) dismiss(at *Step) {
 	}
 }
 
-// Lose ends a session that is lost. It sends a release even if Redis says that it has no such session: a late copy of
-// a request may take the lock with no caller left, and Redis keeps a branch that ended with its ancestor's hold in the
-// way of others. If the owner waits on a condition, the release gives up its place.
+// Lose ends a session that is lost, and releases its nonce in Redis, whatever Redis has said: an unanswered renewal may
+// have kept it. A message of the loss may be about an earlier grant. A late copy of a request may take the lock with no
+// caller left. And Redis keeps a branch that ended with its ancestor's hold until its release. If the owner waits on a
+// condition, the release gives up its place.
 func (s *Session) Lose(why error, at *Step) {
 	if s.Over {
 		return
 	}
 	s.endLost(why, at)
+	at.do(Effect{Do: Release, Of: s.Acquisition})
 	if s.Entry != nil {
 		s.Entry.finished(at)
 	}
-	at.do(Effect{Do: Release, Of: s.Acquisition})
 }
 
 // endLost is Lose, but the caller decides what happens to the nonce.
@@ -613,16 +615,17 @@ func (s *Session) endLost(why error, at *Step) {
 	}
 }
 
-// Close ends the session when the client closes. If a call has returned one of its holds, the session is lost, and not
-// released: its holder may not know yet. Otherwise, for example while it is kept, it is released, so that it blocks
-// nobody. Reservations are not cleared: each pending call releases its own when it sees that the session has ended.
+// Close ends the session when the client closes. If it waits on a condition, it is lost and leaves its place. If a call
+// has returned one of its holds, it is lost and not released: its holder may not know yet. Otherwise, for example while
+// it is kept, it is released, so that it blocks nobody. Reservations are not cleared: each pending call releases its own
+// when it sees that the session has ended.
 func (s *Session) Close(why error, at *Step) {
 	switch {
-	case s.Entry != nil:
+	case s.Over || s.Entry != nil:
 		s.Lose(why, at)
 		return
 	case s.anyReturned():
-		s.endLost(why, at)
+		s.endLost(why, at) // before Forget: its Lose effects keep the room in use
 		at.do(Effect{Do: Forget, Of: s.Acquisition})
 		return
 	case s.holds.first != nil:
