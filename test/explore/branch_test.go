@@ -83,6 +83,14 @@ func entered(hash map[string]string, owner string, low int64) (via []string) {
 	}
 }
 
+// isLeftBehind reports whether a hold through which the grant entered has ended, or only reads while the grant writes.
+func (g storedGrant) isLeftBehind(holders map[string]storedGrant) bool {
+	return slices.ContainsFunc(g.via, func(owner string) bool {
+		above, holds := holders[owner]
+		return !holds || above.low != g.low || g.mode == "w" && above.mode != "w"
+	})
+}
+
 // A part is what an owner has of a grant that branches have entered.
 type part struct{ parent, sessions, writing, below, writers int64 }
 

@@ -140,8 +140,11 @@ func (w *world) judgeIdle(f *flight, after stored, now int64) {
 	if raw, _ := f.reply.([]any); f.script == "downgrade" && len(raw) > 1 && raw[1] == int64(0) {
 		return // it found nothing to downgrade, and served nobody
 	}
-	head, writing, reading := after.queue[0], false, false
-	for _, g := range after.live(now) {
+	head, writing, reading, holders := after.queue[0], false, false, after.live(now)
+	for _, g := range holders {
+		if g.isLeftBehind(holders) {
+			return // it is in everybody's way until its client has heard of that
+		}
 		writing, reading = writing || g.mode == "w", reading || g.mode == "r"
 	}
 	if head.expiry > now && !writing && (head.mode == "r" || !reading) && f.touches(after) {

@@ -44,7 +44,7 @@ func (c *roomCall) put(x *roomHold) {
 	}
 	if c.putting = false; bar == room.NoBar {
 		for _, o := range m.hall.holds {
-			if o.owes && o.Lost && !o.Read && o.c.m == m && c.want.Owner != "" && slices.Contains(room.Lineage(c.want.Owner), o.c.want.Owner) {
+			if o.owes && o.Lost && !o.Released && !o.Read && o.c.m == m && c.want.Owner != "" && slices.Contains(room.Lineage(c.want.Owner), o.c.want.Owner) {
 				m.hall.violate("%s enters with token %d, and has not unlocked token %d, which it has lost", c.want.Owner, x.Token, o.Token)
 			}
 		}

@@ -187,7 +187,7 @@ func (w *world) suspicious() bool {
 // steep is how many commands a script may run for each waiter and session that it
 // meets: more, and a crowd costs its square.
 const (
-	steepBase = 40
+	steepBase = 60
 	steepEach = 12
 )
 
