@@ -80,7 +80,7 @@ func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 	case e != nil:
 		return w.sendWait(bounded, e)
 	case reads:
-		return cmp.Or(w.a.loss(), w.waitRefusal(room.OwnerReads))
+		return cmp.Or(w.a.loss(), fmt.Errorf("%w: owner %q also reads, and a wait gives up write holds only; unlock the read holds first", ErrUpgrade, w.a.owner()))
 	}
 	return cmp.Or(w.a.loss(), ErrNotHeld) // by has ended, or the session is lost, waits already, or has no write hold left
 }
@@ -130,16 +130,7 @@ func (w *awaiting) sendWait(ctx context.Context, e *room.Entry) error {
 		return lost
 	case err != nil:
 		return failed(patient, err, at.Now, began)
-	}
-	return w.waitRefusal(said)
-}
-
-// waitRefusal returns the error of a wait that Redis has refused.
-func (w *awaiting) waitRefusal(why room.AwaitReply) error {
-	switch why {
-	case room.OwnerReads:
-		return fmt.Errorf("%w: owner %q also reads, and a wait gives up write holds only; unlock the read holds first", ErrUpgrade, w.a.owner())
-	case room.OwnerElsewhere:
+	case said == room.OwnerElsewhere:
 		return fmt.Errorf("%w: owner %q also holds the lock in another process or call, or an ancestor or a branch holds it, and a wait gives up only its own holds; unlock the others first", ErrOwnerMismatch, w.a.owner())
 	}
 	return w.a.markGone()

@@ -13,7 +13,7 @@
 -- ARGV[9] echo as for acquire; left out: none
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
 --   1 (it waits, or a copy of this statement made it wait), 0 (not held, any more), -1 (its owner also
---   reads), -2 (its owner also holds by another session, or a branch has entered)
+--   holds by another session, or a branch has entered)
 -- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[7]
 local waiter, op, ttl = read_identity(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
@@ -25,20 +25,9 @@ if not session then
   return { now, 0, 0 }
 end
 
--- Returns why its owner cannot give up the lock, or nil.
-local function refusal()
-  if session.reads > 0 then
-    return -1
-  end
-  local grant = state.several and grant_at(session.owner, session.low)
-  if grant and grant.sessions > 1 then
-    return -2
-  end
-end
-
 if op <= session.op then
   -- A copy: the statement was refused, or the session has waited and holds again.
-  return { now, 0, op + 1 == session.op and (refusal() or -2) or 1 }
+  return { now, 0, op + 1 == session.op and -1 or 1 }
 end
 if tonumber(ARGV[8]) < session.low or tonumber(ARGV[8]) > session.high then
   -- Its lease had ended, and a late copy of its acquire was granted the lock again. Its client does not know of that
@@ -51,12 +40,12 @@ end
 head() -- a queue that is somebody else's key must be found before the session is dropped
 touch(ttl, tonumber(ARGV[6]))
 sweep_sessions()
-local why = refusal()
-if why then
+local grant = state.several and grant_at(session.owner, session.low)
+if grant and grant.sessions > 1 then
   -- The client goes on holding, so a copy of this statement that arrives when the reason has gone must be refused too.
   -- The session's op, op + 1, says that the statement was refused.
   change(session, op + 1, session.writes, session.reads, 0)
-  return { now, finish(unsettled()), why }
+  return { now, finish(unsettled()), -1 }
 end
 -- It has used its earlier signal, if it had one, and now waits for another.
 forget_condition(waiter.nonce)

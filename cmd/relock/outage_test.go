@@ -50,6 +50,9 @@ func TestAnOutageAtTheStartIsWaitedOut(t *testing.T) {
 		p.wantComplaint("Redis has not answered for ")
 		p.wantComplaint("s: redis at " + strings.TrimPrefix(w.url, "redis://"))
 		p.wantComplaint("connection refused")
+		if all := p.complain.String(); strings.Count(all, "Redis has not answered for ") > 1 {
+			t.Errorf("the first complaint does not say why: %s", all)
+		}
 	}
 	if err := m.Restart(); err != nil {
 		t.Fatal(err)

@@ -276,8 +276,7 @@ type AwaitReply int64
 
 // The replies.
 const (
-	OwnerElsewhere AwaitReply = iota - 2 // refused: its owner also holds in another session
-	OwnerReads                           // refused: its owner also reads
+	OwnerElsewhere AwaitReply = iota - 1 // refused: its owner also holds in another session
 	NotHeld                              // refused: the session does not hold
 	OnCondition                          // it waits, or has waited in the meantime
 )

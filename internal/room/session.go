@@ -609,7 +609,6 @@ func (s *Session) endLost(why error, at *Step) {
 		line.taken, line.silence = false, silence{}
 	}
 	r.handClaim(s.Acquisition, PlaceNew, at)
-	s.dismiss(at)
 	for _, h := range s.holds.all() {
 		h.markLost(at)
 	}
@@ -626,6 +625,7 @@ func (s *Session) Close(why error, at *Step) {
 		return
 	case s.anyReturned():
 		s.endLost(why, at) // before Forget: its Lose effects keep the room in use
+		s.dismiss(at)
 		at.do(Effect{Do: Forget, Of: s.Acquisition})
 		return
 	case s.holds.first != nil:

@@ -108,6 +108,10 @@ func TestARefusedWaitWhoseHoldWasForcedMeanwhileIsLost(t *testing.T) {
 		me := x.By("me")
 		c, link := x.Linked()
 		l := c.NewLock("a")
+		_, err := c.NewLock("b").Acquire(me)
+		rig.Must(t, err)
+		_, err = c.NewLock("b").NewCond("c").WaitFor(me, 0) // so that Redis knows the script
+		rig.Must(t, err)
 		held, err := l.Acquire(me)
 		rig.Must(t, err)
 		_, err = x.Lock("a").Acquire(me)

@@ -268,6 +268,18 @@ func TestARunThatIsCutShortLeavesNobodyBehind(t *testing.T) {
 	}
 }
 
+// A client closes that holds in the middle of a run. Fails when who held before it in the run stays in the queue.
+func TestARunWhoseClientClosesLeavesNobodyInTheQueue(t *testing.T) {
+	rig.Play(t, func(t *testing.T, x *rig.Lab) {
+		q := wait(x, "aaaba")
+		rig.Must(t, q.first.Release())
+		rig.Must(t, q.next().Release())
+		q.next()
+		rig.Must(t, q.a.Close())
+		rig.Queued(t, x.Eye.NewLock("l", relock.Fair()), 1)
+	})
+}
+
 // Who held first in a run waits on a condition: the others of it hold, and it after them.
 func TestARunGoesOnWhereItsHolderWaitsOnACondition(t *testing.T) {
 	rig.Play(t, func(t *testing.T, x *rig.Lab) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/relock-go/relock/internal/key"
+	"github.com/relock-go/relock/internal/room"
 )
 
 // judge checks what one command has made of the locks.
@@ -141,9 +142,9 @@ func (w *world) judgeIdle(f *flight, after stored, now int64) {
 		return // it found nothing to downgrade, and served nobody
 	}
 	head, writing, reading, holders := after.queue[0], false, false, after.live(now)
-	for _, g := range holders {
-		if g.isLeftBehind(holders) {
-			return // it is in everybody's way until its client has heard of that
+	for owner, g := range holders {
+		if g.isLeftBehind(holders) && room.Root(owner) == room.Root(head.owner) {
+			return // it is in the way of its flow until its client has heard of that
 		}
 		writing, reading = writing || g.mode == "w", reading || g.mode == "r"
 	}

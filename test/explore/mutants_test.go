@@ -54,7 +54,7 @@ var foundByExploration = map[string]found{
 	"a branch enters what an ancestor holds":                        {7, 60},
 	"a branch that leaves lets the next one in":                     {49, 100},
 	"a branch that waits enters once its ancestor holds":            {7, 60},
-	"a branch has nothing when the hold that it entered has ended":  {34, 100},
+	"a branch has nothing when the hold that it entered has ended":  {105, 200},
 	"what an ended branch had is in the way until its client knows": {0, 100},
 }
 

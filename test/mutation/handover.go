@@ -15,7 +15,7 @@ var handoverRules = []Rule{
 	{
 		"a ticket has what the session held", "lua/detach.lua",
 		"  move(session, ARGV[2] .. ' - ' .. string.match(session.identity, '^%S+ %S+ (.*)$'), 0, now + ttl)\n", "  drop(session)\n",
-		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
+		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
 	},
 	{
 		"a ticket lasts for its own time", "lua/detach.lua",
@@ -50,7 +50,7 @@ var handoverRules = []Rule{
 	{
 		"what is resumed is renewed by its own identity", "lua/shared_sessions.lua",
 		"redis.call('HSET', KEYS[1], 'holder', identity, 'until', deadline,", "redis.call('HSET', KEYS[1], 'holder', s.identity, 'until', deadline,",
-		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
+		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
 	},
 	{
 		"a hold goes alone", "internal/room Hold.Detach",
@@ -135,7 +135,7 @@ var handoverRules = []Rule{
 	{
 		"an anonymous hold keeps its made name", ". Hold.ticket",
 		"Owner: a.owner(),", "Owner: a.Name,",
-		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
+		[]string{"TestWhoResumesHoldsUnderTheSameToken"},
 	},
 	{
 		"a made name names nobody after it was handed over", "internal/room Acquisition.Named",

@@ -33,9 +33,9 @@ var runRules = []Rule{
 		[]string{"TestALateReleaseEndsWhatItsRunWasGrantedSince"},
 	},
 	{
-		"run: who was served leaves where the hold is lost", "internal/room Session.endLost",
+		"run: who was served leaves where the client closes", "internal/room Session.Close",
 		"s.dismiss(at)", "",
-		[]string{"TestARunThatIsCutShortLeavesNobodyBehind"},
+		[]string{"TestARunWhoseClientClosesLeavesNobodyInTheQueue"},
 	},
 	{
 		"run: who was served leaves where the hold is handed over", "internal/room Hold.Detach",

@@ -40,6 +40,7 @@ func TestF14WaiterIsToldOfAShorterLeaseAfterAForceUnlock(t *testing.T) {
 		s.Until(203 * time.Millisecond)
 		waiter := s.Begin(c.NewLock("l"))
 		s.Until(305 * time.Millisecond)
+		a.Link.Hole() // it sends no release
 		if removed, err := c.NewLock("l").ForceUnlock(t.Context()); !removed || err != nil {
 			t.Fatalf("ForceUnlock: %v, %v", removed, err)
 		}
