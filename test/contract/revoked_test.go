@@ -245,3 +245,26 @@ func TestShutdownWaitsForTheReleaseOfAHoldThatItsAncestorEnds(t *testing.T) {
 		}
 	})
 }
+
+// A read hold has ended here, and Redis has not heard of that.
+// Fails when Redis refuses the wait because it still counts that hold.
+func TestAWaitIsNotRefusedForAReadHoldThatHasEnded(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		me := x.By("me")
+		c, link := x.Linked()
+		rw := c.NewRWLock("a")
+		rig.Must(t, rw.Lock(me))
+		rig.Must(t, rw.RLock(me))
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if rig.Runs(cmd, "hold") {
+				return redistest.Lose
+			}
+			return redistest.Pass
+		})
+		rig.WantIs(t, rw.RUnlock(), relock.ErrUnconfirmed)
+		_, err := rw.WLocker().NewCond("c").WaitFor(me, 0)
+		rig.Must(t, err)
+		link.OnCommand(nil)
+		rig.Must(t, rw.Unlock())
+	})
+}

@@ -188,7 +188,7 @@ func (w *world) suspicious() bool {
 // meets: more, and a crowd costs its square.
 const (
 	steepBase = 60
-	steepEach = 12
+	steepEach = 16
 )
 
 // judgeCost checks how many commands a script has run.
