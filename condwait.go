@@ -58,8 +58,8 @@ func (w *awaiting) rejoin() error {
 	}
 }
 
-// beginWait makes the session wait on the condition, here and in Redis. ctx can end the call only before the request is
-// sent. The end of bounded only limits the request: a WaitFor gives up the lock even if its time has passed.
+// beginWait makes the session wait on the condition, here and in Redis. Until the request is sent, only ctx ends the
+// call. Then bounded limits the request (outlast). A WaitFor gives up the lock even if its time has passed.
 func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 	k := w.a.keeper
 	if k.c.tracker.Draining() {

@@ -12,7 +12,7 @@
 -- ARGV[8] token of its holds; another token shows that the session has a later grant
 -- ARGV[9] echo as for acquire; left out: none
 -- RETURNS now, more (1: ask for the queue to be settled, it was too long for one call), and
---   1 (it waits, or a copy of this statement made it wait), 0 (not held, any more), -1 (its owner also
+--   1 (it waits, or a copy of this statement made it wait), 0 (it does not hold), -1 (its owner also
 --   holds by another session, or a branch has entered)
 -- uses: read clock record run state sessions inbox queue conditions settle
 inbox_prefix = ARGV[7]

@@ -389,3 +389,44 @@ func TestOfTwoOwnersThatWaitToReadByOneHandleOneIsRefused(t *testing.T) {
 		bare(t, x)
 	})
 }
+
+// Two calls of one owner go unanswered, by handles of different TTLs. The request of the longer one counts for longer,
+// and arrives when that of the shorter one counts no more.
+// Fails when the later request decides until when the client ends what either has taken.
+func TestALateRequestIsUndoneThoughAShorterOneWentUnansweredAfterIt(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := linked(t, x)
+		me := redisson.Owner("me")
+		long, short := c.NewLock("a", me, redisson.TTL(10*time.Second)), c.NewLock("a", me, redisson.TTL(time.Second))
+		rig.Must(t, long.Lock(t.Context()))
+		rig.Must(t, long.Unlock())
+		gate, sent, sha := make(chan struct{}), 0, script.MustLoad(lua.FS, "acquire").SHA
+		link.OnCommand(func(cmd redistest.Command) redistest.Verdict {
+			if !cmd.Is("evalsha") || cmd.Args[1] != sha {
+				return redistest.Pass
+			}
+			if sent++; sent == 1 {
+				return redistest.Hold(gate)
+			}
+			return redistest.Lose
+		})
+		within := func(l *redisson.Lock, d time.Duration) rig.Going {
+			return rig.Beside(func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), d)
+				defer cancel()
+				return l.Lock(ctx)
+			})
+		}
+		first := within(long, 50*time.Millisecond)
+		synctest.Wait()
+		second := within(short, 100*time.Millisecond)
+		rig.WantIs(t, <-first, context.DeadlineExceeded)
+		rig.WantIs(t, <-second, context.DeadlineExceeded)
+		virtual.Sleep(2600 * time.Millisecond)
+		close(gate)
+		virtual.Sleep(3 * time.Second)
+		if got, err := clientOver(t, x.Redis).NewLock("a").TryLock(t.Context(), 0); !got || err != nil {
+			t.Errorf("TryLock = %v, %v; want that it is free", got, err)
+		}
+	})
+}

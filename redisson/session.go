@@ -317,7 +317,7 @@ func (s *session) wakeOthers(know int) {
 }
 
 // patience returns for how long Redis may have something of the session, which a call or h has left there. h is nil for
-// a call. If h was lost, that is known of its lease. It needs the client's mu.
+// a call. For a lost h, the lease bounds it, as far as it is known. patience needs the client's mu.
 func (s *session) patience(h *Hold) time.Duration {
 	if h != nil && h.lost != nil {
 		ends := s.lasts
@@ -453,8 +453,8 @@ func (o *owner) succession(k kind) *succession {
 	return o.successions[k]
 }
 
-// untold returns the owner's sessions whose end Redis has not confirmed. The owner's renewals keep the hash, and with
-// it what Redis has of them: their own leases do not end it. It needs the client's mu.
+// untold returns the owner's sessions whose end Redis has not confirmed. Each renewal of the owner keeps the hash, so
+// what is left of them there does not end with their leases. untold needs the client's mu.
 func (o *owner) untold() (all []*session) {
 	for _, of := range o.successions {
 		if of.untold != nil {

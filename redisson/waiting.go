@@ -254,7 +254,7 @@ func (w *waiting) request() (said answer, err error) {
 		c.skews[server] = said.now - time.Now().UnixMilli()
 		said, err = w.answered(said, sent, count)
 	case transport.Classify(err) == transport.Unknown:
-		s.doubt, s.until = true, sent.Add(timeout+2*slack)
+		s.doubt, s.until = true, clock.Max(s.until, sent.Add(timeout+2*slack)) // handles of one owner differ in timeouts
 	}
 	todo := w.todo
 	w.todo = nil

@@ -75,8 +75,8 @@ func New(cfg Config) *Book { return &Book{cfg: cfg} }
 // Open permits the label to be stored: the user has been found to have the permissions that the client needs.
 func (b *Book) Open() { b.open.Store(true) }
 
-// Introduce stores the label once, before the client acquires anything, so that an inspection of its first lock shows
-// who holds it. It waits for that, but no longer than firstWithin.
+// Introduce stores the label in the client's first call, before that acquires anything: so an inspection of its first
+// lock shows who holds it. The call waits for that, but no longer than firstWithin.
 func (b *Book) Introduce(ctx context.Context, lease time.Duration) {
 	if b.due.Load() != nil || !b.open.Load() {
 		return
@@ -98,7 +98,7 @@ func (b *Book) Keep(lease time.Duration, now clock.Instant) {
 }
 
 // begin stores the label on a goroutine and then calls done. It returns false without that if the client is closed, or
-// if another call has begun since due was read. It schedules a retry in case storing fails.
+// if another call has begun since due was read. If storing fails, the first Keep after soon tries again.
 func (b *Book) begin(due *clock.Instant, now clock.Instant, lease time.Duration, done func()) (begun bool) {
 	then := now.Add(soon)
 	if !b.due.CompareAndSwap(due, &then) {
@@ -132,7 +132,7 @@ func (b *Book) store(ctx context.Context, now clock.Instant) error {
 	})
 }
 
-// Doubt makes the client store its label again with its next call, because another server may have taken over.
+// Doubt makes the next Keep store the label again, because another server may have taken over.
 func (b *Book) Doubt(now clock.Instant) {
 	if due := b.due.Load(); due != nil {
 		b.due.CompareAndSwap(due, &now)

@@ -236,9 +236,9 @@ func (e *Entry) finished(at *Step) {
 	}
 }
 
-// Fail ends an entry that will not be granted, and its call returns why. If it waits on a condition, its session is lost.
-// The release gives up its place, and makes Redis refuse late copies of its requests. A branch may have been granted the
-// lock, and lost that with its ancestor's hold. Redis keeps such a session in the way of others until it is released.
+// Fail ends an entry that will not be granted, and its call returns why. If it waits on a condition, its session is
+// lost. The release gives up its place, and makes Redis refuse late copies. A refused branch needs it too: it may have
+// been granted the lock, and lost it with its ancestor's hold. Until its release it is in the way of others.
 func (e *Entry) Fail(why error, at *Step) {
 	if e.Session != nil {
 		e.Session.Lose(why, at)
@@ -294,8 +294,8 @@ func (e *Entry) WaitBegun(doubted bool, at *Step) {
 	}
 }
 
-// Rejoin undoes Session.BeginWait, because Redis has not executed the request: the session goes on holding. It is lost
-// instead if its lease has ended meanwhile, or if a message has said that its grant has.
+// Rejoin undoes Session.BeginWait, because the session does not wait in Redis. It goes on holding here, but is lost if
+// its lease has ended meanwhile, or if a message has ended its grant.
 func (e *Entry) Rejoin(at *Step) {
 	s := e.Session
 	if !e.Waits() {

@@ -490,7 +490,7 @@ func (s *Session) covers(t *Terms, now clock.Instant) bool {
 
 // BeginWait makes a session wait on a condition: from now on it does not hold here. It returns the entry by which the
 // session waits. It returns nil if the session is over, waits already, or has no write hold. It also returns nil if the
-// owner reads beside that (reads). waker is for Entry.DoubtSignal.
+// session has both write and read holds: reads says that. waker is for Entry.DoubtSignal.
 func (s *Session) BeginWait(waker any, at *Step) (e *Entry, reads bool) {
 	s.Check(at)
 	n := s.Ledger.Existing()
@@ -584,10 +584,9 @@ func (s *Session) dismiss(at *Step) {
 	}
 }
 
-// Lose ends a session that is lost, and releases its nonce in Redis, whatever Redis has said: an unanswered renewal may
-// have kept it. A message of the loss may be about an earlier grant. A late copy of a request may take the lock with no
-// caller left. And Redis keeps a branch that ended with its ancestor's hold until its release. If the owner waits on a
-// condition, the release gives up its place.
+// Lose ends a session that is lost, and releases its nonce in Redis, whatever Redis has said. Redis may have it still:
+// by an unanswered renewal, a grant later than the one in a message, or a late request. A branch whose ancestor's hold
+// has ended stays there until its release. If the owner waits on a condition, the release gives up its place.
 func (s *Session) Lose(why error, at *Step) {
 	if s.Over {
 		return

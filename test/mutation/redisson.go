@@ -3,6 +3,11 @@ package mutation
 // redissonRules are those of the locks that Redisson shares.
 var redissonRules = []Rule{
 	{
+		"redisson: a shorter request does not shorten the time of a longer one", "redisson waiting.request",
+		"clock.Max(s.until, sent.Add(timeout+2*slack))", "sent.Add(timeout + 2*slack)",
+		[]string{"TestALateRequestIsUndoneThoughAShorterOneWentUnansweredAfterIt"},
+	},
+	{
 		"redisson: a hold that was unlocked in place of another gives that one back", "redisson Hold.giveBack",
 		"if h = h.lock.next(); h == nil {", "if true {",
 		[]string{"TestAHoldThatIsGivenBackThoughItWasUnlockedLeavesNone"},
