@@ -82,7 +82,7 @@ func (k *keeper) endUntold(at *room.Step) (losses []func()) {
 	for _, cancel := range cancels {
 		cancel()
 	}
-	for i := 0; at.Effect(i) != nil; i++ { // these effects need no mutex and no order, and do not block
+	for i := 0; at.Effect(i) != nil; i++ { // these effects need no mutex, and do not block
 		switch e := at.Effect(i); e.Do {
 		case room.Wake:
 			close(e.Who.(chan struct{}))

@@ -358,7 +358,7 @@ func (q Request) Answered(said *Answer, acks int, at *Step) (short bool) {
 		q.apply(said, acks, at)
 	}
 	if said.Code == Held && !a.Held() {
-		// The grant is given up, or its lease ran out before the answer came: Redis may not have noticed. With the doubt
+		// The grant is given up, or it had ended before the answer came: Redis may not have noticed. With the doubt
 		// kept, GiveUp sends a release, by which Redis also refuses late copies of the request.
 		said.Code, a.keepsDoubt = Ended, true
 	}

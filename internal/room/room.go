@@ -347,7 +347,7 @@ type Step struct {
 type Deed uint8
 
 // The deeds. The driver (keeper.endUntold) does Timer, Forget, Lose, TellWanted and LossEnded in order, and before the
-// next step of the room: otherwise a late timer would undo a newer one. Then it does the others, in any order.
+// next step of the room: otherwise a late timer would undo a newer one. Then it does the others, in order.
 const (
 	Timer      Deed = iota + 1 // set the timer of Of to At, or up to Grain earlier; a zero At stops it
 	Forget                     // make the client forget the nonce of Of

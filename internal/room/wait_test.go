@@ -1,6 +1,8 @@
 package room_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -47,5 +49,46 @@ func TestAfterAWaitRedisIsToldOfTheHoldThatIsAboutToBeMade(t *testing.T) {
 	s.EndWait(step())
 	if st, _, _ := s.Next(nil, step()); st == nil || st.Said.Writes != 2 {
 		t.Errorf("after the wait the statement is %+v, want one of 2 holds", st)
+	}
+}
+
+// A call that is woken may try again at once. Its next attempt waits for a release that has begun, so as not to find
+// what it has left in Redis.
+// Fails when the call is woken before the release of its entry or session has begun.
+func TestAReleaseBeginsBeforeItsCallIsWoken(t *testing.T) {
+	terms, now, why := &room.Terms{TTL: time.Minute}, new(clock.Clock), errors.New("over")
+	step := func() *room.Step { return &room.Step{Now: now.Now()} }
+	entry := func() *room.Entry {
+		a := &room.Acquisition{Name: "me", Terms: terms}
+		e := new(room.Room).Enter(a, false)
+		e.Waiter = t
+		return e
+	}
+	deeds := func(at *room.Step) (all []room.Deed) {
+		for i := 0; at.Effect(i) != nil; i++ {
+			if do := at.Effect(i).Do; do == room.Release || do == room.Wake {
+				all = append(all, do)
+			}
+		}
+		return all
+	}
+	wanted := []room.Deed{room.Release, room.Wake}
+
+	at := step()
+	entry().Fail(why, at)
+	if got := deeds(at); !slices.Equal(got, wanted) {
+		t.Errorf("a failed entry: %v, want %v", got, wanted)
+	}
+
+	e := entry()
+	e.Waiter = nil
+	e.NextRequest(step()).Answered(&room.Answer{Code: room.Held, Low: 1, High: 1, Remaining: time.Minute}, 0, step())
+	e.Session.First(&room.Hold{Terms: terms, Handle: &room.Handle{}}, step())
+	waits, _ := e.Session.BeginWait(nil, step())
+	waits.Waiter = t
+	at = step()
+	waits.Session.Lose(why, at)
+	if got := deeds(at); !slices.Equal(got, wanted) {
+		t.Errorf("a lost session: %v, want %v", got, wanted)
 	}
 }

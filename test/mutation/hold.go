@@ -257,6 +257,16 @@ var holdRules = []Rule{
 		},
 	},
 	{
+		"a release has begun before its waiter is woken", "internal/room Session.Lose",
+		"at.do(Effect{Do: Release, Of: s.Acquisition})", "if s.Entry != nil { s.Entry.finished(at) }; at.do(Effect{Do: Release, Of: s.Acquisition})",
+		[]string{"TestAReleaseBeginsBeforeItsCallIsWoken"},
+	},
+	{
+		"a release has begun before who is refused is woken", "internal/room Entry.Fail",
+		"at.do(Effect{Do: Release, Of: e.Acquisition})", "e.finished(at); at.do(Effect{Do: Release, Of: e.Acquisition})",
+		[]string{"TestAReleaseBeginsBeforeItsCallIsWoken"},
+	},
+	{
 		"a release has begun before its nonce is forgotten", "internal/room Session.Lose",
 		"s.endLost(why, at)", "s.endLost(why, at); at.do(Effect{Do: Forget, Of: s.Acquisition})",
 		[]string{"TestShutdownWaitsForTheReleaseOfAHoldThatItsAncestorEnds"},
