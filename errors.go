@@ -61,8 +61,8 @@ var (
 	// the handle apart. The handle's read holds, or holds of a semaphore, must all have one named owner, or all have none.
 	// (On a semaphore and in package redisson, those of Acquire and Do may differ.) A branch and its ancestor may not
 	// both hold by Lock or TryLock of one handle. Nor may others, while its owner waits on a condition with several holds.
-	// Use a handle for each owner. Cond.Wait returns ErrOwnerMismatch if its
-	// owner also holds in another client, or if a branch or an ancestor of that owner holds anywhere.
+	// Use a handle for each owner. Cond.Wait returns ErrOwnerMismatch if its owner also holds in another client, or if a
+	// branch or an ancestor of that owner holds anywhere.
 	ErrOwnerMismatch = errors.New("owner mismatch")
 	// ErrKind means that the name is in use as another kind of lock: plain, fair, read/write, fair read/write or
 	// semaphore. Or clients of a release that stores locks in another layout use it. The call does not wait. The kind can

@@ -524,7 +524,8 @@ const logGrace = 100 * time.Millisecond
 
 // Close ends the client at once. Its holds are lost: their errors are ErrLost and ErrClosed. Waiters and new calls get
 // ErrClosed. The leases in Redis run out by themselves. For at most a quarter of a second Close still tells Redis which
-// holds were unlocked or lost before and which waiters left. In that time it also ends the ticket of a Detach that it interrupts.
+// holds had been unlocked or lost, and which waiters left. In that time it also ends the ticket of a Detach that it
+// interrupts.
 //
 // Close returns when the client's goroutines have ended. A goroutine that waits for a silent server ends by the redis
 // client's own timeouts. For a slow handler of the Logger, Close waits for 100 ms at most, and drops what is not logged

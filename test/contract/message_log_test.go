@@ -19,15 +19,20 @@ func TestMessagesOfALossLeaveWhoWaitsInTheQueue(t *testing.T) {
 		waits := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
 		synctest.Wait()
 		nonce := x.Redis.ZRange(t.Context(), key.For("relock", "a").Queue, -1, -1).Val()[0]
-		for _, channel := range x.Redis.PubSubChannels(t.Context(), "*").Val() {
-			for _, verb := range []string{"lost ", "ended "} {
-				rig.Must(t, x.Redis.Publish(t.Context(), channel, verb+nonce).Err())
-			}
-		}
+		tellAll(t, x, "lost "+nonce)
+		tellAll(t, x, "ended "+nonce)
 		rig.StillWaits(t, waits)
 		rig.Must(t, held.Release())
 		rig.Must(t, rig.Returned(t, waits))
 	})
+}
+
+// tellAll publishes a message to each channel that has a subscriber.
+func tellAll(t *testing.T, x *rig.Lab, message string) {
+	t.Helper()
+	for _, channel := range x.Redis.PubSubChannels(t.Context(), "*").Val() {
+		rig.Must(t, x.Redis.Publish(t.Context(), channel, message).Err())
+	}
 }
 
 // Another version, or a stranger, publishes to the inbox of a client. Fails when nobody is told.
@@ -38,9 +43,7 @@ func TestAMessageThatIsNotUnderstoodIsLogged(t *testing.T) {
 		held := x.Take(x.Lock("a"))
 		waits := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
 		synctest.Wait()
-		for _, channel := range x.Redis.PubSubChannels(t.Context(), "*").Val() {
-			rig.Must(t, x.Redis.Publish(t.Context(), channel, "a stranger's").Err())
-		}
+		tellAll(t, x, "a stranger's")
 		synctest.Wait()
 		if n := strings.Count(out.String(), "message not understood"); n != 1 {
 			t.Errorf("logged %d times, want once: %s", n, out.String())

@@ -151,9 +151,7 @@ func TestALateMessageOfALossLeavesNothingInRedis(t *testing.T) {
 		c := x.Client()
 		warm(t, c)
 		held := rig.MustAcquire(t, c.NewLock("a"))
-		for _, channel := range x.Redis.PubSubChannels(t.Context(), "*").Val() {
-			rig.Must(t, x.Redis.Publish(t.Context(), channel, "lost "+rig.Nonce(held)).Err())
-		}
+		tellAll(t, x, "lost "+rig.Nonce(held))
 		synctest.Wait()
 		rig.WantIs(t, held.Err(), relock.ErrLost)
 		rig.End(t, rig.MustAcquire(t, x.Lock("a")))
@@ -173,9 +171,7 @@ func TestAWaiterBelievesTheGrantAfterALateMessageOfALoss(t *testing.T) {
 		waits := rig.Beside(func() error { return c.NewLock("a").Lock(t.Context()) })
 		rig.Queued(t, x.Lock("a"), 1)
 		nonce := x.Redis.ZRange(t.Context(), key.For("relock", "a").Queue, -1, -1).Val()[0]
-		for _, channel := range x.Redis.PubSubChannels(t.Context(), "*").Val() {
-			rig.Must(t, x.Redis.Publish(t.Context(), channel, "lost "+nonce).Err())
-		}
+		tellAll(t, x, "lost "+nonce)
 		synctest.Wait()
 		rig.End(t, held)
 		rig.Must(t, rig.Returned(t, waits))
