@@ -441,7 +441,7 @@ func (r *releasing) releaseNow(by time.Time) error {
 		return result
 	}
 	if r.end != nil {
-		r.settle(result)
+		r.makeKnown(result)
 	}
 	return result
 }
@@ -475,7 +475,7 @@ func (r *releasing) release(ctx context.Context, left func()) {
 		r.forget(false)
 	}
 	if r.end != nil {
-		r.settle(r.result(err))
+		r.makeKnown(r.result(err))
 	}
 	if err != nil && r.note.Undone {
 		late, cancel := context.WithTimeout(r.a.keeper.c.open, r.a.Terms.Rest.For)
@@ -550,12 +550,12 @@ func (r *releasing) forget(answered bool) {
 	r.a.keeper.c.registry.forget(r.a, &r.note, answered)
 }
 
-// settle publishes the result of the release to the calls that wait for it.
-func (r *releasing) settle(verdict error) {
+// makeKnown gives the result of the release to the calls that wait for it.
+func (r *releasing) makeKnown(result error) {
 	if r.end == nil {
 		return
 	}
-	r.end.err = verdict
+	r.end.err = result
 	close(r.end.known)
 }
 

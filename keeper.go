@@ -32,7 +32,7 @@ type keeper struct {
 // begin locks mu and returns a step for an event that happens now. end unlocks mu.
 func (k *keeper) begin() room.Step {
 	k.mu.Lock()
-	return room.Step{Now: k.c.clock.Now(), Closing: k.c.tracker.Draining(), Pause: transport.BackoffUpTo}
+	return room.Step{Now: k.c.clock.Now(), Draining: k.c.tracker.Draining(), Pause: transport.BackoffUpTo}
 }
 
 // look is begin for a step that asks which holds are live: it first loses those whose time is over by the clock.

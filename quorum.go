@@ -484,6 +484,7 @@ func (p primary) Queue(ctx context.Context) (quorum.Hold, error) {
 	return part{h}, err
 }
 
+// Probe sends any request. By it, a call that waits in the queue of this primary notices that the primary is silent.
 func (p primary) Probe(ctx context.Context) error {
 	_, err := p.Info(ctx)
 	return err

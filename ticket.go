@@ -72,7 +72,7 @@ func (d *detaching) send(ctx context.Context) error {
 		if !has {
 			err = d.a.wasGone()
 		}
-		d.settle(err)
+		d.makeKnown(err)
 		return err
 	}
 	switch {
@@ -92,7 +92,7 @@ func (d *detaching) undo() {
 		if err != nil {
 			d.a.keeper.c.registry.forget(d.a, &d.note, false)
 		}
-		d.settle(d.result(err))
+		d.makeKnown(d.result(err))
 	})
 }
 

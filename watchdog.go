@@ -201,12 +201,12 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, batc
 	}
 	call := w.c.wire.Renew(renewal.Lease, all)
 	call.Apart = true       // if the connection that calls share has died unnoticed, all leases would be lost with it
-	var left []int          // indexes in batch of the sessions that need a command of their own
+	var alone []int         // indexes in batch of the sessions that need a command of their own
 	var waiting map[int]int // how many wait for each session, by its index in batch
 	raw, err := w.c.transport.Do(ctx, renewal.Within, call)
 	if err == nil {
 		var now int64
-		if now, left, waiting, err = wire.DecodeRenew(raw, renewal.Lease, len(batch)); err == nil {
+		if now, alone, waiting, err = wire.DecodeRenew(raw, renewal.Lease, len(batch)); err == nil {
 			for _, st := range batch {
 				keeperOf(st).noteServerClock(now)
 			}
@@ -219,14 +219,14 @@ func (w *watchdog) renewTogether(ctx context.Context, renewal room.Renewal, batc
 		case transport.Refused:
 			w.c.oneKeyEach.Store(true)
 		}
-		left = make([]int, len(batch))
-		for i := range left {
-			left[i] = i
+		alone = make([]int, len(batch))
+		for i := range alone {
+			alone[i] = i
 		}
 	}
-	hooks = w.renewed(batch, left, waiting)
-	again := make([]*room.Session, len(left))
-	for i, of := range left {
+	hooks = w.renewed(batch, alone, waiting)
+	again := make([]*room.Session, len(alone))
+	for i, of := range alone {
 		again[i] = batch[of].Session
 	}
 	renewal.Together = false
@@ -261,11 +261,11 @@ func (w *watchdog) renewEach(ctx context.Context, renewal room.Renewal, batch []
 	return append(hooks, w.renew(ctx, renewal, again)...)
 }
 
-// renewed records the renewal of all sessions except those whose indexes are in left, which is sorted.
-func (w *watchdog) renewed(batch []room.Statement, left []int, waiting map[int]int) (hooks []func()) {
+// renewed records the renewal of all sessions except those whose indexes are in except, which is sorted.
+func (w *watchdog) renewed(batch []room.Statement, except []int, waiting map[int]int) (hooks []func()) {
 	for i, st := range batch {
-		if len(left) > 0 && left[0] == i {
-			left = left[1:]
+		if len(except) > 0 && except[0] == i {
+			except = except[1:]
 			continue
 		}
 		k := keeperOf(st)

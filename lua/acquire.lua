@@ -61,13 +61,13 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
   and not_after > micros and not_after <= micros + 60000000 then
   local nonce, client, owner = identity_parts(ARGV[4])
   local _, writes, _, ttl = counts_parts(ARGV[6] .. ARGV[7])
-  local holder, holding, holders = identity_parts(fields[1])
-  local own = redis.call('HMGET', KEYS[1], 'w:' .. nonce, 'o:' .. holders, 'until')
+  local its_nonce, its_client, its_owner = identity_parts(fields[1])
+  local own = redis.call('HMGET', KEYS[1], 'w:' .. nonce, 'o:' .. its_owner, 'until')
   local _, held, _, lease = counts_parts(own[2] or '0 0 0 0 1')
   local ends = deadline_alone(own[3], fields[3] or 0, lease)
-  if ends > now and held ~= '0' and writes == '1' and owner ~= holders and not is_named(owner) and not own[1] then
-    local behind = redis.call('ZCOUNT', KEYS[2], text(micros), '+inf') > 0 and redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-    local place, deadline = behind and behind[2] + 1 or micros, text(now + ttl)
+  if ends > now and held ~= '0' and writes == '1' and owner ~= its_owner and not is_named(owner) and not own[1] then
+    local last = redis.call('ZCOUNT', KEYS[2], text(micros), '+inf') > 0 and redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+    local place, deadline = last and last[2] + 1 or micros, text(now + ttl)
     -- Numbers are passed as text. Lua would write them in floating point, which takes several times as long to read.
     redis.call('PEXPIRE', KEYS[1], ARGV[8], 'GT')
     redis.call('ZADD', KEYS[2], text(place), nonce, '-' .. deadline, '-' .. nonce)
@@ -76,9 +76,9 @@ if queued and fields[1] and fields[1] ~= ARGV[4] and fields[4] == ARGV[1] and no
     end
     redis.call('HSET', KEYS[1], 'w:' .. nonce, write_waiter(deadline, text(ends), place, ARGV[6] .. ARGV[7], ARGV[4]), 'crowd', text(queued + 1))
     if queued == 0 then
-      tell(holding, 'wanted ' .. holder)
+      tell(its_client, 'wanted ' .. its_nonce)
     end
-    return { now, 0, 2, place, ends - now, queued == 0 and 1 or 0, holding == client and holder or '' }
+    return { now, 0, 2, place, ends - now, queued == 0 and 1 or 0, its_client == client and its_nonce or '' }
   end
 end
 -- uses: run state sessions queue conditions settle

@@ -26,7 +26,7 @@ local stops = { MISCONF = true, READONLY = true, NOREPLICAS = true }
 local stopped
 
 -- Notes the name if the reply is a refusal, or the reply if it is the error of a server that refuses writes.
-local function try(name, reply)
+local function note(name, reply)
   local message = type(reply) == 'table' and reply.err
   local code = message and string.match(message, '^%-?(%u+)')
   if message and not passes[code] then
@@ -36,23 +36,23 @@ local function try(name, reply)
   end
 end
 
-try('time', redis.pcall('TIME'))
-try('hmget', redis.pcall('HMGET', KEYS[1], '-'))
-try('hget', redis.pcall('HGET', KEYS[1], '-'))
-try('hdel', redis.pcall('HDEL', KEYS[1], '-'))
-try('hscan', redis.pcall('HSCAN', KEYS[1], '0'))
+note('time', redis.pcall('TIME'))
+note('hmget', redis.pcall('HMGET', KEYS[1], '-'))
+note('hget', redis.pcall('HGET', KEYS[1], '-'))
+note('hdel', redis.pcall('HDEL', KEYS[1], '-'))
+note('hscan', redis.pcall('HSCAN', KEYS[1], '0'))
 -- HSET writes a field, so try it only if HDEL, which deletes it again, is permitted.
 if #refused == 0 then
-  try('hset', redis.pcall('HSET', KEYS[1], '-', ''))
+  note('hset', redis.pcall('HSET', KEYS[1], '-', ''))
   redis.pcall('HDEL', KEYS[1], '-')
 end
-try('pexpire', prolonged)
-try('zadd', redis.pcall('ZADD', KEYS[2], 'XX', '1', '-'))
-try('zrem', redis.pcall('ZREM', KEYS[2], '-'))
-try('zcount', redis.pcall('ZCOUNT', KEYS[2], '1', '0'))
-try('zrange', redis.pcall('ZRANGE', KEYS[2], '1', '0'))
-try('zrangebyscore', redis.pcall('ZRANGEBYSCORE', KEYS[2], '1', '0'))
-try('zrevrange', redis.pcall('ZREVRANGE', KEYS[2], '1', '0'))
+note('pexpire', prolonged)
+note('zadd', redis.pcall('ZADD', KEYS[2], 'XX', '1', '-'))
+note('zrem', redis.pcall('ZREM', KEYS[2], '-'))
+note('zcount', redis.pcall('ZCOUNT', KEYS[2], '1', '0'))
+note('zrange', redis.pcall('ZRANGE', KEYS[2], '1', '0'))
+note('zrangebyscore', redis.pcall('ZRANGEBYSCORE', KEYS[2], '1', '0'))
+note('zrevrange', redis.pcall('ZREVRANGE', KEYS[2], '1', '0'))
 -- CLUSTER is only looked up in the ACL: outside of a cluster it is an error, which the server counts. A lookup that
 -- fails counts as allowed, because only a server without clusters lacks this command.
 local known, may = pcall(redis.acl_check_cmd, 'CLUSTER', 'MYID')
@@ -61,16 +61,16 @@ if known and not may then
 end
 
 if ARGV[1] ~= '' then
-  try('pubsub|numsub', redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]))
+  note('pubsub|numsub', redis.pcall('PUBSUB', 'NUMSUB', ARGV[1]))
   local sent, before = redis.pcall('PUBLISH', ARGV[1], 'echo'), #refused
-  try('publish, or the channel ' .. ARGV[1], sent)
+  note('publish, or the channel ' .. ARGV[1], sent)
   -- Some hosts run PUBLISH as SPUBLISH, whose channel must be in the slot of the keys. Sharded channels work there.
   if #refused > before and type(redis.pcall('SPUBLISH', ARGV[2], 'echo')) == 'number' then
     refused[#refused + 1], refused[#refused + 2] = 'sharded', sent.err
   end
 else
   -- A client with sharded channels publishes in the slot of the keys only, and needs no PUBLISH.
-  try('spublish, or the channel ' .. ARGV[2], redis.pcall('SPUBLISH', ARGV[2], 'echo'))
-  try('pubsub|shardnumsub', redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[2]))
+  note('spublish, or the channel ' .. ARGV[2], redis.pcall('SPUBLISH', ARGV[2], 'echo'))
+  note('pubsub|shardnumsub', redis.pcall('PUBSUB', 'SHARDNUMSUB', ARGV[2]))
 end
 return #refused == 0 and stopped or refused

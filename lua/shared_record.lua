@@ -1,5 +1,6 @@
 -- The records of a lock in Redis. write_ functions only make the text of one, and read_ functions take it apart.
 -- stored_ functions get the field first. acquire, release, usual, hold and raise also take records apart in short ways.
+-- So do shared_run and awaiting with the record of a waiter.
 --
 -- A request is two texts, from the queue to its last unlock. Its client makes them; scripts compare and copy them:
 --   identity  'NONCE CLIENT o:OWNER', or 'NONCE CLIENT WEIGHT/PERMITS o:OWNER' if it asks a semaphore of PERMITS for

@@ -288,14 +288,14 @@ local function note_branches()
   end
 end
 
--- Writes the b: fields that are missing when session s enters a grant through the hold of the ancestor by.
-local function nest(s, by, grant)
-  if not parts_of(by, s.low)[1] then
-    redis.call('HSET', KEYS[1], 'b:' .. by, write_part({ low = s.low, parent = 0, sessions = grant.sessions, writing = grant.writing, below = 0, writers = 0 }))
+-- Writes the b: fields that are missing when session s enters a grant through an ancestor's hold.
+local function nest(s, ancestor, grant)
+  if not parts_of(ancestor, s.low)[1] then
+    redis.call('HSET', KEYS[1], 'b:' .. ancestor, write_part({ low = s.low, parent = 0, sessions = grant.sessions, writing = grant.writing, below = 0, writers = 0 }))
   end
   state.nests = state.nests or '1'
   if not parts_of(s.owner, s.low)[1] then
-    redis.call('HSET', KEYS[1], 'nests', state.nests, 'b:' .. s.owner, write_part({ low = s.low, parent = #by, sessions = 0, writing = 0, below = 0, writers = 0 }))
+    redis.call('HSET', KEYS[1], 'nests', state.nests, 'b:' .. s.owner, write_part({ low = s.low, parent = #ancestor, sessions = 0, writing = 0, below = 0, writers = 0 }))
   end
 end
 

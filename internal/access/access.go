@@ -30,7 +30,7 @@ type Config struct {
 	Database int // the database that the redis client selects
 	Redis    Redis
 	Wire     *wire.Encoder
-	Open     context.Context // ends when the client begins to close; missing permissions do not matter then
+	Open     context.Context // ends when Shutdown or Close begins; missing permissions do not matter then
 	Granted  func()          // called once, when the user may run everything that scripts need
 	// Hear calls publish, and waits until l hears the echo that it publishes.
 	Hear func(ctx context.Context, l *listener.Listener, publish func() error) error

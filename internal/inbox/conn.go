@@ -72,14 +72,14 @@ func (c *sharedConn) leave(f *channelFeed) {
 		return // the feed ended with its connection, or another feed has the channel now
 	}
 	c.enqueue(subCommand{f.channel, true, nil})
-	left := c.remove(f)
+	last := c.remove(f)
 	c.mu.Unlock()
-	c.endIfLast(left)
+	c.endIfLast(last)
 }
 
 // remove removes a feed and reports whether it was the last one. It needs c.mu. If it returns true, the caller must
 // call endIfLast after it has released c.mu.
-func (c *sharedConn) remove(f *channelFeed) (left bool) {
+func (c *sharedConn) remove(f *channelFeed) (last bool) {
 	delete(c.feeds, f.channel)
 	if len(c.feeds) > 0 || c.err != nil {
 		return false
@@ -88,9 +88,9 @@ func (c *sharedConn) remove(f *channelFeed) (left bool) {
 	return true
 }
 
-// endIfLast ends c if left, which remove returned, is true. The caller must not hold c.mu: s.mu is taken before c.mu.
-func (c *sharedConn) endIfLast(left bool) {
-	if left {
+// endIfLast ends c if last, which remove returned, is true. The caller must not hold c.mu: s.mu is taken before c.mu.
+func (c *sharedConn) endIfLast(last bool) {
+	if last {
 		c.s.retire(c)
 		c.cancel()
 	}
@@ -203,10 +203,10 @@ func (c *sharedConn) unsubscribed(channel string) {
 		c.mu.Unlock()
 		return
 	}
-	left := c.remove(f)
+	last := c.remove(f)
 	f.end(errUnsubscribed)
 	c.mu.Unlock()
-	c.endIfLast(left)
+	c.endIfLast(last)
 	c.s.cfg.Moved()
 }
 
@@ -237,14 +237,14 @@ func (c *sharedConn) refused(err error) bool {
 		c.mu.Unlock()
 		return false
 	}
-	o, left := c.unanswered[0], false
+	o, last := c.unanswered[0], false
 	c.unanswered = c.unanswered[1:]
 	if o.feed != nil && c.feeds[o.channel] == o.feed {
-		left = c.remove(o.feed)
+		last = c.remove(o.feed)
 		o.feed.end(err)
 	}
 	c.mu.Unlock()
-	c.endIfLast(left)
+	c.endIfLast(last)
 	c.s.cfg.Moved()
 	return true
 }

@@ -143,7 +143,7 @@ func (l *Lock) spawn(primary int, fn func()) {
 // begin returns a Majority that has asked no primary yet.
 func (l *Lock) begin(ctx context.Context) *Majority {
 	h := &Majority{lock: l, votes: make(chan struct{}, 1), gone: make(chan struct{}, 1), lost: make(chan struct{}), wanted: make(chan struct{})}
-	h.want = sync.OnceFunc(func() { close(h.wanted) })
+	h.tellWanted = sync.OnceFunc(func() { close(h.wanted) })
 	h.members = make([]member, len(l.Primaries))
 	h.end, h.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	return h

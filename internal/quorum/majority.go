@@ -22,9 +22,10 @@ type Majority struct {
 	votes   chan struct{} // a primary has answered, or a member has changed; capacity one
 	gone    chan struct{} // a hold on a primary has ended, so the pause of keep must end; capacity one
 	lost    chan struct{}
-	asked   sync.Once     // by the first call of Awaited, which calls the holds within it
-	wanted  chan struct{} // closed by want
-	want    func()
+	asked   sync.Once     // for the first call of Awaited: it has each hold call tellWanted (WhenWanted)
+	wanted  chan struct{} // closed by tellWanted
+
+	tellWanted func() // may be called more than once
 
 	mu       sync.Mutex // guards the following fields; no primary and no hold is called under it
 	token    int64      // 0 until elect has chosen it
@@ -256,7 +257,7 @@ func (h *Majority) adopt(primary int, hold Hold, err error) {
 		awaited, returned := h.awaited, h.returned
 		h.mu.Unlock()
 		if awaited {
-			hold.WhenWanted(h.want)
+			hold.WhenWanted(h.tellWanted)
 		}
 		if returned {
 			hold.MarkReturned(time.Since(h.granted) < h.lock.Rest)
@@ -459,7 +460,7 @@ func (h *Majority) Awaited() <-chan struct{} {
 		h.mu.Unlock()
 		for _, m := range h.snapshot() { // adopt sees to those that come later
 			if m.hold != nil {
-				m.hold.WhenWanted(h.want)
+				m.hold.WhenWanted(h.tellWanted)
 			}
 		}
 	})

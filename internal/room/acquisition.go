@@ -181,16 +181,16 @@ func (a *Acquisition) GiveUp(at *Step) {
 			return
 		}
 	case !e.queued && a.doubt == 0: // Redis does not know the nonce
-		a.end(at)
+		a.leaveRoom(at)
 		at.do(Effect{Do: Forget, Of: a})
 		return
 	}
-	a.end(at)
+	a.leaveRoom(at)
 	at.do(Effect{Do: Release, Of: a})
 }
 
-// end ends an acquisition and removes it from the room. The caller has its nonce released or forgotten.
-func (a *Acquisition) end(at *Step) {
+// leaveRoom ends an acquisition and takes it out of the room. The caller has its nonce released or forgotten.
+func (a *Acquisition) leaveRoom(at *Step) {
 	r, place := a.Room, int64(PlaceNew)
 	a.Over = true
 	at.timer(a, clock.Instant{}, 0)

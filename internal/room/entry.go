@@ -245,7 +245,7 @@ func (e *Entry) Fail(why error, at *Step) {
 		return
 	}
 	e.why = why
-	e.end(at)
+	e.leaveRoom(at)
 	at.do(Effect{Do: Release, Of: e.Acquisition}) // before its call is woken: its next attempt waits for that release
 	e.finished(at)
 }

@@ -80,7 +80,7 @@ func (h *Hold) Detach(at *Step) bool {
 	h.end(at)
 	s.drop(h) // a Wait that has not returned yet asks which holds are left
 	s.dismiss(at)
-	s.end(at)
+	s.leaveRoom(at)
 	return true
 }
 

@@ -30,7 +30,7 @@ func (k *kept) live() bool { return k != nil && k.unused && !k.of.Over }
 // fail, it lacks replicas, or the client shuts down.
 func (k *kept) keep(s *Session, at *Step) bool {
 	until := clock.Min(at.Now.Add(s.Terms.Sticky), s.trustEnds(s.Terms.TTL, clock.Instant{}).Add(-s.Terms.TTL/3))
-	if k.of != s || s.left == 0 || s.run != nil || s.unproven || s.fails > 0 || at.Closing || s.isWanted() || at.Now.Reached(until) {
+	if k.of != s || s.left == 0 || s.run != nil || s.unproven || s.fails > 0 || at.Draining || s.isWanted() || at.Now.Reached(until) {
 		return false
 	}
 	s.reserveNext()
@@ -49,7 +49,7 @@ func (k *kept) take(w Want, at *Step) *Session {
 		return nil
 	}
 	s := k.of
-	if w.Owner != "" || *w.Terms != *s.Terms || at.Now.Reached(k.until) || at.Closing {
+	if w.Owner != "" || *w.Terms != *s.Terms || at.Now.Reached(k.until) || at.Draining {
 		k.giveBack(at)
 		return nil
 	}
@@ -68,7 +68,7 @@ func (k *kept) giveBack(at *Step) {
 	}
 	k.unused = false
 	k.of.unreserve()
-	k.of.end(at)
+	k.of.leaveRoom(at)
 	at.do(Effect{Do: Release, Of: k.of.Acquisition})
 }
 

@@ -332,9 +332,9 @@ func (r *Room) Hears(w Want, a *Acquisition, now clock.Instant) (taken bool, t T
 
 // A Step is one event in a room: when it happens, and what must be done afterwards.
 type Step struct {
-	Now     clock.Instant
-	Server  int64 // estimate of the server's clock in ms; set if a request may be made
-	Closing bool  // the client is shutting down: no grant is passed on or kept
+	Now      clock.Instant
+	Server   int64 // estimate of the server's clock in ms; set if a request may be made
+	Draining bool  // Shutdown or Close has begun: no grant is passed on or kept
 	// Pause returns how long to wait after that many failures, and never more than most: transport.BackoffUpTo.
 	Pause func(fails int, most time.Duration) time.Duration
 

@@ -271,7 +271,7 @@ func (s *Session) Next(w *ledger.Wish, at *Step) (st *Statement, last, over bool
 		st = s.statement(at)
 	case ledger.End:
 		last = true
-		s.end(at)
+		s.leaveRoom(at)
 	}
 	return st, last, false
 }
@@ -563,7 +563,7 @@ func (s *Session) TakeOp() int64 {
 
 // canPass reports whether the lock can pass from the session's last hold to another call without a command.
 func (s *Session) canPass(at *Step) bool {
-	return !s.Over && !s.unproven && !at.Closing && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
+	return !s.Over && !s.unproven && !at.Draining && s.passable() && s.left > 0 && s.fresh(s.Terms.TTL, at.Now)
 }
 
 // serve gives the session's next hold to the call of a, an acquisition of the run that waits in the queue. No command
@@ -630,7 +630,7 @@ func (s *Session) Close(why error, at *Step) {
 	case s.holds.first != nil:
 		s.endLost(why, at)
 	default:
-		s.end(at)
+		s.leaveRoom(at)
 	}
 	at.do(Effect{Do: Release, Of: s.Acquisition})
 }
@@ -654,7 +654,7 @@ func (s *Session) finish(at *Step) Ending {
 	case s.Room.passToLine(s, at), s.run != nil && s.Room.passToRun(s, at):
 		return Silent
 	}
-	s.end(at)
+	s.leaveRoom(at)
 	return Last
 }
 

@@ -105,7 +105,7 @@ func (st *Statement) Renewed(waiting int, at *Step) (extended bool) {
 	}
 	st.tried()
 	s.Check(at)
-	if extended = s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0); extended {
+	if extended = s.extend(st.Sent, s.trustedUntil(st.Sent, st.Lease), 0); extended {
 		s.fails = 0
 		s.waitedFor(waiting, at)
 	}

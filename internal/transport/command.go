@@ -108,13 +108,13 @@ func (t *Transport) process(ctx context.Context, w *sharedCall, cmd once) error 
 func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls []Call) []Result {
 	began := time.Now()
 	results := withTexts(calls, func(verb string, calls []Call) []Result {
-		results, left := runDetached(t, ctx, timeout-time.Since(began), func(ctx context.Context) ([]Result, error) {
+		results, err := runDetached(t, ctx, timeout-time.Since(began), func(ctx context.Context) ([]Result, error) {
 			return exchange(ctx, t.rdb, nil, false, verb, calls), nil
 		})
-		if left != nil {
+		if err != nil {
 			results = make([]Result, len(calls))
 			for i := range calls {
-				results[i].Err = inScript(&calls[i], left)
+				results[i].Err = inScript(&calls[i], err)
 			}
 		}
 		return results
@@ -123,7 +123,7 @@ func (t *Transport) pipeline(ctx context.Context, timeout time.Duration, calls [
 		if r.Err == nil {
 			t.succeeded(t.source)
 		}
-		results[i].Err = t.failed(&calls[i], r.Err)
+		results[i].Err = t.concluded(&calls[i], r.Err)
 	}
 	return results
 }

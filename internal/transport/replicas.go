@@ -25,7 +25,7 @@ func (t *Transport) DoAcked(ctx context.Context, timeout time.Duration, replicas
 		}
 	}
 	for i, c := range calls {
-		results[i].Err = t.failed(&c, results[i].Err)
+		results[i].Err = t.concluded(&c, results[i].Err)
 	}
 	return results
 }

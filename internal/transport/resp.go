@@ -151,7 +151,7 @@ func (d *decoder) text(n int) (_ reply, err error) {
 	return reply{val: b.String()}, err
 }
 
-// array reads n elements.
+// array reads n elements. An error becomes an element, nil stays nil. depth is how many arrays may still be nested.
 func (d *decoder) array(n int64, depth int) (reply, error) {
 	vals := make([]any, 0, min(n, 1024))
 	for range n {

@@ -117,7 +117,7 @@ func (t *Transport) Do(ctx context.Context, timeout time.Duration, c Call) ([]an
 	default:
 		r = t.pooled(ctx, timeout-waited, o, &c)
 	}
-	return r.Reply, t.failed(&c, r.Err)
+	return r.Reply, t.concluded(&c, r.Err)
 }
 
 // sourceFor returns the source of the stream to the server that has the call's key, and makes it if needed. It returns
@@ -255,11 +255,11 @@ func inParts[K comparable](calls []Call, parts map[K][]int, run func(of K, own [
 	return results
 }
 
-// failed acts on the outcome of a call, and returns the error for the caller: if credentials that once worked are
-// refused, an error after which callers try again (barred). After a timeout it probes the idle connections, and after
-// an answer that the server takes no writes it closes them. It also makes a Cluster client reload the layout: the primary
+// concluded acts on the outcome of a call, and returns nil or the error for the caller: if credentials that once worked
+// are refused, one after which callers try again (barred). After a timeout it probes the idle connections, and after an
+// answer that the server takes no writes it closes them. It also makes a Cluster client reload the layout: the primary
 // may be gone, and the client itself reloads only now and then, and after redirections.
-func (t *Transport) failed(c *Call, err error) error {
+func (t *Transport) concluded(c *Call, err error) error {
 	if err == nil {
 		if !t.everSucceeded.Load() {
 			t.everAnswered.Store(true)

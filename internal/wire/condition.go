@@ -32,7 +32,7 @@ func (e *Encoder) Signal(keys key.Keys, s Session, number int64, condition strin
 	return call(scriptSignal, keys, whole, number, condition, count, e.keep.Milliseconds(), e.inbox)
 }
 
-// DecodeSignal says whether the session holds. more means that the call must be sent again.
+// DecodeSignal decodes the answer. held: the session that signals holds for writing. more means that the call must be sent again.
 func DecodeSignal(raw []any) (held, more bool, now int64, err error) {
 	cur := scriptSignal.Read(raw)
 	now, more = serverTime(cur), yes(cur, "more")

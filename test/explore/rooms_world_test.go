@@ -223,7 +223,7 @@ type releasedAcq struct {
 // step is something that happens to the client's room now.
 func (m *member) step() *room.Step {
 	return &room.Step{
-		Now: m.hall.instant(), Server: m.hall.now.Milliseconds() + m.skew, Closing: m.closing,
+		Now: m.hall.instant(), Server: m.hall.now.Milliseconds() + m.skew, Draining: m.closing,
 		Pause: func(fails int, most time.Duration) time.Duration {
 			return min(time.Duration(fails)*11*time.Millisecond, most)
 		},

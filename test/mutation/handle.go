@@ -136,17 +136,17 @@ var handleRules = []Rule{
 	},
 	{
 		"what comes of a release is told though nobody waits for it", ". releasing.release",
-		"r.settle(r.result(err))", "",
+		"r.makeKnown(r.result(err))", "",
 		[]string{"TestUnlocksAreToldOfAReleaseThatNobodyWaitsFor"},
 	},
 	{
 		"what comes of a handover is told to the unlocks beside it", ". detaching.send",
-		"d.settle(err)", "",
+		"d.makeKnown(err)", "",
 		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
 	},
 	{
 		"what undoes a handover is told to the unlocks beside it", ". detaching.undo",
-		"d.settle(d.result(err))", "",
+		"d.makeKnown(d.result(err))", "",
 		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
 	},
 	{

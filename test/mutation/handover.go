@@ -59,7 +59,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"what was handed over is over here", "internal/room Hold.Detach",
-		"s.dismiss(at); s.end(at); return true", "return true",
+		"s.dismiss(at); s.leaveRoom(at); return true", "return true",
 		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
 	},
 	{
@@ -119,7 +119,7 @@ var handoverRules = []Rule{
 	},
 	{
 		"a copy of an answered acquire does not queue behind its ticket", "lua/acquire.lua",
-		"owner ~= holders and ", "",
+		"owner ~= its_owner and ", "",
 		[]string{"TestACopyOfAnAnsweredAcquireDoesNotQueueBehindItsTicket"},
 	},
 	{

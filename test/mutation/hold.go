@@ -130,7 +130,7 @@ var holdRules = []Rule{
 	},
 	{
 		"a renewal of many is trusted from its sending", "internal/room Statement.Renewed",
-		"s.extend(st.Sent, trust.Until(st.Sent, st.Lease), 0)", "s.extend(at.Now, trust.Until(at.Now, st.Lease), 0)",
+		"s.extend(st.Sent, s.trustedUntil(st.Sent, st.Lease), 0)", "s.extend(at.Now, s.trustedUntil(at.Now, st.Lease), 0)",
 		[]string{"TestRenewalsOfManyAreTrustedFromTheirSending"},
 	},
 	{

@@ -45,7 +45,7 @@ var Liveness = []Rule{
 		[]string{"TestF13dCancelledFrontHandsItsPlaceOn"},
 	},
 	{
-		"a place goes to the next in line", "internal/room Acquisition.end",
+		"a place goes to the next in line", "internal/room Acquisition.leaveRoom",
 		"place = a.Entry.Place", "place = PlaceNew",
 		[]string{"TestF13dPlaceIsKeptByANextInLineOfOtherTerms", "TestF13dProcessOfShortTriesGetsToTheHead"},
 	},
@@ -241,7 +241,7 @@ var Liveness = []Rule{
 	},
 	{
 		"a sharded channel that was taken away is subscribed anew", "internal/inbox sharedConn.unsubscribed",
-		"left := c.remove(f); f.end(errUnsubscribed)", "left := false",
+		"last := c.remove(f); f.end(errUnsubscribed)", "last := false",
 		[]string{"TestShardedGrantThatWasMissedIsFoundAfterTheNewSubscription"},
 	},
 	{
@@ -305,7 +305,7 @@ var Liveness = []Rule{
 		[]string{"TestF18LocksAreListedThoughConnectionsAreDead"},
 	},
 	{
-		"silence on one connection is asked of all", "internal/transport Transport.failed",
+		"silence on one connection is asked of all", "internal/transport Transport.concluded",
 		"t.probe(name, at, c.Keys[0])", "_ = 0",
 		[]string{"TestF18DeadConnectionsAreUsedUpAtOnce", "TestF18WaiterWithDeadConnectionsIsServed"},
 	},

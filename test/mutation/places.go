@@ -298,12 +298,12 @@ var placeRules = []Rule{
 	},
 	{
 		"a quorum is wanted at its primaries", "internal/quorum Majority.Awaited",
-		"m.hold.WhenWanted(h.want)", "",
+		"m.hold.WhenWanted(h.tellWanted)", "",
 		[]string{"TestAQuorumIsWantedWhenAnotherWaits"},
 	},
 	{
 		"a quorum is wanted at a primary that it takes later", "internal/quorum Majority.adopt",
-		"hold.WhenWanted(h.want)", "",
+		"hold.WhenWanted(h.tellWanted)", "",
 		[]string{"TestAQuorumIsWantedAtAPrimaryThatItTookLater"},
 	},
 	{

@@ -50,7 +50,7 @@ var roomRules = []Rule{
 	},
 	{
 		"who leaves says so", "internal/room Acquisition.GiveUp",
-		"a.end(at); at.do(Effect{Do: Release, Of: a})", "a.end(at)",
+		"a.leaveRoom(at); at.do(Effect{Do: Release, Of: a})", "a.leaveRoom(at)",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{
@@ -69,7 +69,7 @@ var roomRules = []Rule{
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},
 	{
-		"what ends hands on its claim", "internal/room Acquisition.end",
+		"what ends hands on its claim", "internal/room Acquisition.leaveRoom",
 		"r.handClaim(a, place, at)", "_ = place",
 		[]string{"TestExplorationOfRoomsFindsNothing"},
 	},

@@ -20,7 +20,7 @@ var Safety = []Rule{
 	},
 	{
 		"the holder is an acquisition, not a process", "lua/acquire.lua",
-		"    local behind =", "    if holding == client then\n      return { now, 0, 1, tonumber(fields[3]), tonumber(fields[3]), ends - now, '' }\n    end\n    local behind =",
+		"    local last =", "    if its_client == client then\n      return { now, 0, 1, tonumber(fields[3]), tonumber(fields[3]), ends - now, '' }\n    end\n    local last =",
 		[]string{"TestF01AcquireThatOvertakesTheReleaseOfItsOwnProcessWaits"},
 	},
 	{
@@ -241,7 +241,7 @@ var Safety = []Rule{
 	},
 	{
 		"places go on from the last", "lua/acquire.lua",
-		"behind and behind[2] + 1 or micros", "micros",
+		"last and last[2] + 1 or micros", "micros",
 		[]string{"TestF10QueueKeepsItsOrderThoughTheClockStepsBack"},
 	},
 	{

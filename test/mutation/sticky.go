@@ -39,7 +39,7 @@ var stickyRules = []Rule{
 	},
 	{
 		"a client that shuts down keeps nothing", "internal/room kept.keep",
-		" || at.Closing", "",
+		" || at.Draining", "",
 		[]string{"TestAHoldIsNotKeptByAClientThatShutsDown"},
 	},
 	{

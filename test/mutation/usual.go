@@ -381,7 +381,7 @@ var usualRules = []Rule{
 	},
 	{
 		"refused credentials are waited out with replicas as well", "internal/transport Transport.DoAcked",
-		"results[i].Err = t.failed(&c, results[i].Err)", "_ = t.failed(&c, results[i].Err)",
+		"results[i].Err = t.concluded(&c, results[i].Err)", "_ = t.concluded(&c, results[i].Err)",
 		[]string{"TestCallsWaitOutTheRotationOfAPassword"},
 	},
 	{

@@ -4,7 +4,7 @@ package mutation
 var wantedRules = []Rule{
 	{
 		"the first waiter has the holder told", "lua/acquire.lua",
-		"      tell(holding, 'wanted ' .. holder)\n", "",
+		"      tell(its_client, 'wanted ' .. its_nonce)\n", "",
 		[]string{"TestHolderIsWantedAsSoonAsAnotherOwnerWaits", "TestHolderIsWantedWithinARoundTrip"},
 	},
 	{

@@ -95,7 +95,7 @@ var wireRules = []Rule{
 	},
 	{
 		"the lifetime of a queue that is another's is left", "lua/acquire.lua",
-		"    local behind =", "    redis.call('PEXPIRE', KEYS[2], ARGV[8], 'GT')\n    local behind =",
+		"    local last =", "    redis.call('PEXPIRE', KEYS[2], ARGV[8], 'GT')\n    local last =",
 		[]string{"TestEveryStatementLeavesKeysOfAnotherTypeAlone"},
 	},
 	{

@@ -136,7 +136,7 @@ func (r Results) Markdown(p Page) string {
 	b.WriteString("Two regimes: with cores left to sleep, a message to an idle core pays for waking it, as on a machine with little to do; with cores kept awake, a process on each core that runs only where nothing else wants to (SCHED_IDLE) keeps it from sleeping.\n\n")
 	b.WriteString("## Targets\n\nRatios are taken within a round, then the median over the rounds, and the spread.\n\n")
 	met, missed := r.targetTable(&b)
-	fmt.Fprintf(&b, "%d met, %d not met. What stands in the way of these, and the measurements that show it, are in [decision 0017](../decisions/0017-what-limits.md).\n\n", met, missed)
+	fmt.Fprintf(&b, "%d met, %d not met. What stands in the way of most of these is in [decision 0017](../decisions/0017-what-limits.md), with measurements of earlier runs.\n\n", met, missed)
 	b.WriteString("[All figures](tables.md) of every lock, with plots.\n\n")
 	r.errorList(&b)
 	b.WriteString("## Where and with what\n\n| | |\n|---|---|\n")
@@ -147,7 +147,7 @@ func (r Results) Markdown(p Page) string {
 	for _, one := range p.Rivals {
 		fmt.Fprintf(&b, "| %s | %s |\n", one.Name, one.Settings)
 	}
-	b.WriteString("\nLeases of 30 s, but where said otherwise. All but rueidislock use go-redis with its default options: a pool of 10 connections a core.\n")
+	b.WriteString("\nLeases of 30 s, but where said otherwise. All in Go but rueidislock and sync.Mutex use go-redis with its default options: a pool of 10 connections a core.\n")
 	return b.String()
 }
 

@@ -90,7 +90,7 @@ func (s *redsyncLock) Unlock() error {
 func Rueidislock() Rival {
 	return Rival{
 		Name:     "rueidislock",
-		Settings: "`KeyMajority: 1`, `NoLoopTracking: true` (its defaults cost several times as much)",
+		Settings: "`KeyMajority: 1`, `NoLoopTracking: true`, `TryNextAfter: 5s` (its defaults are slower)",
 		Open: func(addr string, s Setup) (Client, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 				ClientOption:   rueidis.ClientOption{InitAddress: []string{addr}},

@@ -66,7 +66,7 @@ func (c *client) Close() error {
 	return errors.Join(err, c.rdb.Close())
 }
 
-// dial makes the go-redis client that all but relock and rueidislock use, with its defaults.
+// dial makes the go-redis client that all but rueidislock use here, with its defaults.
 func dial(addr string) *redis.Client { return redis.NewClient(&redis.Options{Addr: addr}) }
 
 // sleep waits for the next try, unless ctx ends first.
