@@ -39,8 +39,9 @@ type Cond struct {
 //
 // If ctx ends first, or the client is shut down, Wait stops waiting for a signal. It still waits for the lock, which
 // ctx does not bound, and returns ctx's error or ErrClosed. The owner holds again then: Hold.Err is nil. Only ErrLost
-// means that the lock or its handle could not be taken again. If another owner's lost hold occupies the handle, Wait
-// keeps the lock until that hold is unlocked, or for a TTL. Lost holds must be unlocked as after any loss.
+// means that the lock or its handle could not be taken again. If another owner holds by the handle then, Wait returns
+// after that owner's Unlock, which could not be told from the caller's. Meanwhile Wait keeps the lock for a TTL at most.
+// Lost holds must be unlocked as after any loss.
 //
 // A Wait that is refused gives up nothing: the owner keeps what it holds. It returns ErrNotHeld if the caller does not
 // hold the lock. It returns ErrOwnerMismatch if the owner also holds in another process, or if a branch or an ancestor
@@ -206,6 +207,9 @@ func (c *Cond) wait(ctx context.Context, limit *time.Duration) (signalled bool, 
 				err = ErrClosed
 			}
 		}
+	}
+	if w.await != nil {
+		err = cmp.Or(w.rejoin(), err)
 	}
 	if err != nil {
 		return false, c.fail(err)

@@ -21,33 +21,34 @@ type awaiting struct {
 	by             *Hold         // the hold that the call acts for; nil: the call names the owner that it acts for
 	signalDoubtful chan struct{} // closed when the server may have lost a signal
 	server         string        // the lock's server in a Cluster, read before the wait is sent
+	await          *room.Await   // nil: the wait has not begun, and gave up nothing
 }
 
-// rejoin puts the holds back on their handles. If another owner's lost hold occupies a handle, its Unlock is still to
-// come and must not end one of these holds. rejoin waits for that Unlock for a TTL at most, because the lock is held
-// meanwhile. After that the holds are lost.
+// rejoin puts the holds back on their handles, also those that are lost: the caller will unlock them. If a hold of
+// another owner is on a handle, rejoin waits for its Unlock, which could not be told from that of the caller. A lock that
+// is held meanwhile is lost after a TTL.
 func (w *awaiting) rejoin() error {
 	k, s := w.a.keeper, w.a.Session
 	limit := time.NewTimer(w.a.Terms.TTL)
 	defer limit.Stop()
 	for late := false; ; {
 		at := k.look()
-		occupied := s.Return(&at)
+		occupied := s.Return(w.await, &at)
+		if occupied != nil && late {
+			s.Lose(errOccupied, &at)
+			occupied = s.Return(w.await, &at)
+		}
 		// The last hold may have been unlocked meanwhile. The session may go on until Redis is told, or for another call.
 		ended := w.a.Why() == nil && (s.Live() == 0 || !w.a.Named() && w.by.hold.Released)
 		var freed <-chan struct{}
-		switch {
-		case ended || occupied == nil:
-		case late:
-			s.Lose(errOccupied, &at)
-		default:
+		if occupied != nil && !ended {
 			freed = occupied.WhenFreed(make(chan struct{})).(chan struct{})
 		}
 		k.end(&at)
 		switch {
 		case ended:
 			return lostFor(room.ErrLeft)
-		case occupied == nil || late:
+		case freed == nil:
 			return w.a.loss()
 		}
 		select {
@@ -78,6 +79,7 @@ func (w *awaiting) beginWait(ctx, bounded context.Context) error {
 	k.end(&at)
 	switch {
 	case e != nil:
+		w.await = e.Await
 		return w.sendWait(bounded, e)
 	case reads:
 		return cmp.Or(w.a.loss(), fmt.Errorf("%w: owner %q also reads, and a wait gives up write holds only; unlock the read holds first", ErrUpgrade, w.a.owner()))
@@ -240,7 +242,7 @@ func (w *awaiting) abandon(ctx context.Context) (signalled bool, err error) {
 	return said == wire.Signalled || said == wire.OnNone && !moved, nil
 }
 
-// endWait ends the wait. If the session holds again, its holds return to their handles. Otherwise it returns the loss.
+// endWait ends the wait. If the session does not hold again, it returns the loss.
 func (w *awaiting) endWait(ctx context.Context) error {
 	k := w.a.keeper
 	at := k.begin()
@@ -259,7 +261,7 @@ func (w *awaiting) endWait(ctx context.Context) error {
 	at = k.begin()
 	w.a.Session.EndWait(&at)
 	k.end(&at)
-	return w.rejoin()
+	return nil
 }
 
 // lose ends a wait that cannot acquire its lock again: the holds are lost for the reason why.

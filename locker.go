@@ -689,7 +689,8 @@ func (c *Client) disown(nonce string, k *keeper, asked instant) {
 	now := c.clock.Now()
 	r := &c.registry
 	r.mu.Lock()
-	if ours && r.acquisitions[id] != nil {
+	n := r.journal.Find(id)
+	if ours && (r.acquisitions[id] != nil || n == nil && c.refusing.Load()) { // Close has lost it: its lease must run out
 		r.mu.Unlock()
 		return
 	}
@@ -697,7 +698,7 @@ func (c *Client) disown(nonce string, k *keeper, asked instant) {
 	if k != nil {
 		call = c.wire.Release(k.keys(), wire.Session{Nonce: nonce}, replay.OwesSignal, replay.AnyLease, false)
 	}
-	if n := r.journal.Find(id); ours && n != nil {
+	if ours && n != nil {
 		if !asked.IsZero() && !asked.Reached(n.Answered) {
 			r.mu.Unlock()
 			return

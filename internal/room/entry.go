@@ -265,10 +265,11 @@ const (
 // An Await describes the wait of a session on a condition. The session becomes an entry again, under the same nonce. It
 // keeps its holds, which are not trusted until it is granted the lock again.
 type Await struct {
-	Op         int64  // of the request that gave up its holds, and of all copies of it
-	Writes     uint32 // how many write holds it gets back
-	Token      int64  // the token of these holds before the wait
-	DoubtWaker any    // the call to wake when the server may have lost a signal; nil: no call waits, or it was woken
+	Op         int64   // of the request that gave up its holds, and of all copies of it
+	Writes     uint32  // how many write holds it gets back
+	Token      int64   // the token of these holds before the wait
+	DoubtWaker any     // the call to wake when the server may have lost a signal; nil: no call waits, or it was woken
+	holds      []*Hold // what the wait gives up: Session.Return puts them back on their handles
 }
 
 // An AwaitReply is Redis' answer to the request by which a session begins to wait on a condition.
@@ -295,7 +296,7 @@ func (e *Entry) WaitBegun(doubted bool, at *Step) {
 }
 
 // Rejoin undoes Session.BeginWait, because the session does not wait in Redis. It goes on holding here, but is lost if
-// its lease has ended meanwhile, or if a message has ended its grant.
+// its lease has ended meanwhile, or if a message has ended its grant. Its holds are off their handles until Return.
 func (e *Entry) Rejoin(at *Step) {
 	s := e.Session
 	if !e.Waits() {
@@ -303,9 +304,6 @@ func (e *Entry) Rejoin(at *Step) {
 	}
 	s.Acquisition.Entry = nil
 	s.Room.sessions.add(s)
-	for _, h := range s.holds.all() {
-		h.comeBack() // even if a lost hold of another owner is in the way there
-	}
 	if s.isWanted() { // a waiter may have come in the meantime
 		s.markWanted(at)
 	}

@@ -186,8 +186,8 @@ func (h *Hold) markLost(at *Step) {
 		return // its call gives it back
 	case onHandle:
 		h.Handle.more().lost++
-	case away:
-		h.comeBack()
+		h.Handle.wake(at)
+	case away: // its Wait puts it back
 		h.Handle.wake(at)
 	}
 	if s := h.Session; s.Named() && !h.Read && !h.Terms.OneToken { // OneToken: a quorum itself regains a lost primary
@@ -203,14 +203,6 @@ func (h *Hold) goAway(at *Step) {
 		h.Handle.remove(h, at)
 		h.Handle.more().away.add(h)
 		h.place = away
-	}
-}
-
-// comeBack undoes goAway.
-func (h *Hold) comeBack() {
-	if h.place == away {
-		h.Handle.away.remove(h)
-		h.Handle.add(h)
 	}
 }
 
@@ -258,8 +250,8 @@ type Handle struct {
 
 // An aside has the fields that few handles need. It is a struct of its own to save memory.
 type aside struct {
-	away  lone[Hold] // holds whose owner waits on a condition: they are off the handle for now
-	lost  int        // how many of the holds are lost
+	away  lone[Hold] // holds whose owner waits on a condition: they are off the handle until its Wait returns
+	lost  int        // how many of the holds on the handle are lost
 	freed any        // woken when the handle changes: see WhenFreed; nil: no call waits for that
 }
 
@@ -281,7 +273,7 @@ type place uint8
 const (
 	unplaced place = iota // its call has not put it on the handle yet
 	onHandle
-	away     // its owner waits on a condition
+	away     // its owner's Wait on a condition has not returned
 	unlocked // or released, or given back by its call
 )
 
@@ -306,8 +298,9 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 }
 
 // confusable reports whether Unlock could take another owner's hold for h: both have one grant, because one owner is a
-// branch of the other. A branch that waits on a condition counts too: it can come back into the grant of h. So does any
-// owner that waits, if Unlock may end its hold meanwhile.
+// branch of the other. An owner whose Wait on a condition is about to return to that grant counts too, and so does a
+// branch that waits, because it can come back into the grant of h. So does any owner that waits, if Unlock may end its
+// hold meanwhile.
 func (l *Handle) confusable(h *Hold) bool {
 	for _, other := range l.holds.backward() {
 		if other.Unlock {
@@ -316,9 +309,23 @@ func (l *Handle) confusable(h *Hold) bool {
 	}
 	if l.aside != nil {
 		for _, other := range l.away.all() {
-			if other.Unlock && Descends(other.Session.Name, h.Session.Name) || other.unlockable() && other.Session.Name != h.Session.Name {
+			differs := other.Session.Name != h.Session.Name
+			if other.Unlock && (differs && other.Token == h.Token || Descends(other.Session.Name, h.Session.Name)) || differs && other.unlockable() {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// mixes reports whether an Unlock could take h, which comes back to the handle, for a hold on it, or that hold for h. Of
+// two lost holds it does not matter which an Unlock ends, nor of two holds of one owner.
+func (l *Handle) mixes(h *Hold) bool {
+	for _, other := range l.holds.all() {
+		switch {
+		case other.Session == h.Session, h.Session.Named() && other.Session.Name == h.Session.Name, other.Lost && h.Lost:
+		case other.Lost, other.Unlock && h.Unlock:
+			return true
 		}
 	}
 	return false

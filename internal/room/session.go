@@ -503,6 +503,7 @@ func (s *Session) BeginWait(waker any, at *Step) (e *Entry, reads bool) {
 	e.sent = append(e.one[:0], stamp{op, at.Now})
 	s.Acquisition.Entry = e
 	for _, h := range s.holds.all() {
+		e.Await.holds = append(e.Await.holds, h)
 		h.goAway(at)
 	}
 	s.dismiss(at)
@@ -533,24 +534,25 @@ func (s *Session) EndWait(at *Step) {
 	s.CatchUp(at)
 }
 
-// Return puts the holds of a session back on their handles when its wait on a condition ends. If a lost hold of another
-// owner is in the way, Return returns its handle: the Unlock of that lost hold is still to come, and must not end
-// another hold. Call Judge first.
-func (s *Session) Return(at *Step) (occupied *Handle) {
+// Return puts the holds that a Wait gave up back on their handles, lost or not, when the Wait is about to return. If a
+// hold of another owner is in the way, Return returns its handle: an Unlock could not tell the two apart. Call Judge
+// first.
+func (s *Session) Return(from *Await, at *Step) (occupied *Handle) {
 	if s.Away() {
 		return nil // its owner waits again, and the end of that wait puts them back
 	}
-	for _, h := range s.holds.all() {
+	for _, h := range from.holds {
 		if h.place != away {
 			continue
 		}
-		if h.loseOlder(at); s.Over { // loseOlder has lost the session, which put them back
-			break
-		} // the owner's own lost hold is not in the way: it does not matter which hold the Unlock of that owner ends
-		if bar, _ := h.Handle.bars(h.want()); bar == Occupied {
+		if !h.Lost {
+			h.loseOlder(at)
+		}
+		if h.Handle.mixes(h) {
 			return h.Handle
 		}
-		h.comeBack()
+		h.Handle.away.remove(h)
+		h.Handle.add(h)
 	}
 	return nil
 }

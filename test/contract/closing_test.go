@@ -136,3 +136,26 @@ func TestTwoCallsOfCloseLeaveTheQueue(t *testing.T) {
 		}
 	})
 }
+
+// An attempt is under way as the client closes. Its answer names the nonce that holds, in case nobody here has it. Fails
+// when that nonce is released: another process would hold while the code that held the lock does not know of its loss.
+func TestAnAnswerDuringCloseReleasesNoHoldThatCloseHasLost(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		c, link := x.Linked()
+		warm(t, c)
+		rig.MustAcquire(t, c.NewLock("a"))
+		busy := rig.MustAcquire(t, c.NewLock("b"))
+		link.Latency(20 * time.Millisecond)
+		try := rig.Beside(func() error { _, err := c.NewLock("a").TryLock(t.Context(), 0); return err })
+		virtual.Sleep(9 * time.Millisecond)
+		release := rig.Beside(busy.Release) // Close waits for it, and so does the answer to the attempt
+		virtual.Sleep(time.Millisecond)
+		rig.Must(t, c.Close())
+		rig.Must(t, rig.Returned(t, try))
+		rig.Must(t, rig.Returned(t, release))
+		virtual.Sleep(time.Second)
+		x.Refuses(x.Lock("a"))
+		virtual.Sleep(30 * time.Second)
+		x.Free(x.Lock("a"))
+	})
+}

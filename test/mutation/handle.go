@@ -150,8 +150,8 @@ var handleRules = []Rule{
 		[]string{"TestUnlockBesideADetachReturnsWhatComesOfIt"},
 	},
 	{
-		"a hold is on its handle once its call returns, and not before", "internal/room Hold.comeBack",
-		"h.place == away", "h.place != onHandle",
+		"a hold is on its handle once its call returns, and not before", "internal/room Session.Return",
+		"h.place != away", "h.place == onHandle",
 		[]string{"TestAHoldIsNotUnlockedBeforeItsCallReturns"},
 	},
 	{
@@ -221,7 +221,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a wait that is granted the lock again leaves an older hold of its handle lost", "internal/room Session.Return",
-		"h.loseOlder(at); s.Over", "s.Over",
+		"h.loseOlder(at)", "",
 		[]string{"TestWaitThatIsGrantedTheLockAgainLeavesAHoldOfItsHandleLost"},
 	},
 	{
@@ -278,6 +278,31 @@ var handleRules = []Rule{
 		"a wait hears that the hold whose handle is occupied has ended", "internal/room Hold.end",
 		"l.wake(at)", "",
 		[]string{"TestAWaitDoesNotWaitForTheHandleOfAHoldThatHasEnded"},
+	},
+	{
+		"a lost wait waits for the Unlock of another owner", "internal/room Handle.mixes",
+		"case other.Lost, other.Unlock && h.Unlock:", "case other.Lost && !h.Lost:",
+		[]string{"TestAWaitThatWasRefusedReturnsOnceAnotherOwnerHasUnlockedItsHandle", "TestALostWaitReturnsOnceAnotherOwnerHasUnlockedItsHandle"},
+	},
+	{
+		"a lost wait waits for no Unlock of a lost hold", "internal/room Handle.mixes",
+		"other.Lost && h.Lost:", "other.Lost && false:",
+		[]string{"TestALostWaitReturnsOnceTheHoldBesideItIsLost"},
+	},
+	{
+		"a lost wait hears that the hold beside it is lost", "internal/room Hold.markLost",
+		"h.Handle.more().lost++; h.Handle.wake(at)", "h.Handle.more().lost++",
+		[]string{"TestALostWaitReturnsOnceTheHoldBesideItIsLost"},
+	},
+	{
+		"a branch locks by no handle to which its flow returns", "internal/room Handle.confusable",
+		"differs && other.Token == h.Token || ", "",
+		[]string{"TestABranchLocksByNoHandleToWhichItsFlowReturns", "TestABranchLocksByNoHandleWhoseFlowIsAboutToBeRefusedItsWait"},
+	},
+	{
+		"an answer that comes during Close releases no hold that Close has lost", ". Client.disown",
+		"n == nil && c.refusing.Load()", "false",
+		[]string{"TestAnAnswerDuringCloseReleasesNoHoldThatCloseHasLost"},
 	},
 	{
 		"a wait whose last hold has ended says so", ". awaiting.rejoin",
