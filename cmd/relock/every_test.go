@@ -80,8 +80,9 @@ func TestRunEveryAndAtLeastRefuseWhatDoesNotGoWithThem(t *testing.T) {
 		{"-every", "soon"},
 		{"-at-least", "-1s"},
 		{"-at-least", "1s", "-read"},
-	} {
-		status, out, complaint := w.relock(append(append([]string{"run"}, flags...), "x", "--", "echo", "started")...)
+		{"-at-least", "1s", "-n", "2"},
+	} { // refused before a Redis is asked, and here there is none
+		status, out, complaint := w.relock(append(append([]string{"run", "-redis", "redis://127.0.0.1:1"}, flags...), "x", "--", "echo", "started")...)
 		if status != exitUsage || out != "" || complaint == "" {
 			t.Errorf("%q: status %d, output %q, complaint %q, want %d", flags, status, out, complaint, exitUsage)
 		}

@@ -16,7 +16,7 @@ const (
 // The shell has job control, as one that a user types at.
 func TestCtrlZStopsTheJobAndFgContinuesIt(t *testing.T) {
 	w := newWorld(t)
-	p, user := w.atTerminal(`set -m; "$0" run x cat; echo; echo "status $?"; read a; echo "got $a"; fg; s=$?; echo; echo "then $s"`)
+	p, user := w.atTerminal(`trap : INT; set -m; "$0" run x cat; echo; echo "status $?"; read a; echo "got $a"; fg; s=$?; echo; echo "then $s"`)
 	w.key(user, "hello\n")
 	p.want("hello") // from the terminal
 	p.want("hello") // from the command
@@ -83,7 +83,7 @@ func TestFgSaysThatALockWasLostMeanwhile(t *testing.T) {
 // The shell that has relock has no job control, and nobody would continue it.
 func TestCtrlZWhereNobodyWouldContinueStopsNothing(t *testing.T) {
 	w := newWorld(t)
-	p, user := w.atTerminal(`"$0" run x cat; s=$?; echo; echo "status $s"`)
+	p, user := w.atTerminal(`trap : INT; "$0" run x cat; s=$?; echo; echo "status $s"`)
 	w.key(user, "hello\n")
 	p.want("hello")
 	p.want("hello")
@@ -148,4 +148,60 @@ func TestAListFitsATerminalAndSaysThatItIsEmpty(t *testing.T) {
 	if _, out, _ := w.relock("ls"); !strings.Contains(out, long+" ") {
 		t.Errorf("a program reads %q, want the whole name", out)
 	}
+}
+
+// The terminal tells only the command of a Ctrl-C. Fails when the script goes on, as it does after a program that exits
+// with 130.
+func TestCtrlCEndsTheScriptToo(t *testing.T) {
+	for what, script := range map[string]string{
+		"a command":                  `"$0" run x sh -c 'echo started; exec sleep 100'; echo went on`,
+		"a wait":                     `"$0" run x sh -c 'echo started; exec "$0" wait x' "$0"; echo went on`,
+		"a command beside a program": `"$0" run x sh -c 'echo started >&2; exec sleep 100' | (sleep 100; echo went on)`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t)
+			p, user := w.atTerminal(script)
+			p.want("started")
+			w.key(user, ctrlC)
+			for _, line := range p.wantEnd() {
+				if strings.Contains(line, "went on") {
+					t.Error("after a Ctrl-C the script went on")
+				}
+			}
+			p.wantStatus(exitSignal + int(syscall.SIGINT))
+			w.wantFree("x")
+		})
+	}
+}
+
+// A pager behind a pipe reads from the terminal, and may set it before. Fails when that stops relock, which would not
+// renew the lock, or when the pager does not get the terminal.
+func TestAProgramBesideRelockGetsTheTerminal(t *testing.T) {
+	for _, first := range []string{"", "stty -echo </dev/tty; stty echo </dev/tty;"} {
+		w := newWorld(t)
+		p, user := w.atTerminal(`set -m; "$0" run x sh -c 'echo out; exec sleep 100' |
+			sh -c 'read a; ` + first + ` echo ready; read b </dev/tty; echo "pager has $a and $b"'`)
+		p.want("ready")
+		w.key(user, "one\n")
+		p.want("pager has out and one")
+		if len(w.info("x").Holders) != 1 {
+			t.Error("the lock is not held while its command runs")
+		}
+		w.key(user, ctrlC)
+		p.wantEnd()
+		w.wantFree("x")
+	}
+}
+
+// The command's input is a pipe. Fails when it waits for ever for the terminal, with the lock.
+func TestACommandGetsTheTerminalThoughItsInputIsAPipe(t *testing.T) {
+	w := newWorld(t)
+	p, user := w.atTerminal(`set -m; echo in | "$0" run x sh -c 'read b; echo "input $b"; read a </dev/tty; echo "command has $a"'
+		read a; echo "shell has $a"`)
+	p.want("input in")
+	w.key(user, "one\n")
+	p.want("command has one")
+	w.key(user, "two\n")
+	p.want("shell has two")
+	p.wantStatus(0)
 }

@@ -47,6 +47,12 @@ func (j *job) consistent() error {
 	if j.runs > 0 && (j.read || j.write) {
 		return errors.New("-n cannot be combined with -read or -write")
 	}
+	if j.atLeast < 0 {
+		return errors.New("-at-least must not be negative")
+	}
+	if j.atLeast != 0 && (j.read || j.write || j.runs > 0) {
+		return errors.New("-at-least cannot be combined with -read, -write or -n")
+	}
 	return nil
 }
 

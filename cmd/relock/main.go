@@ -73,7 +73,12 @@ func main() {
 	// and must not change the exit status. SIGPIPE is caught and not ignored, because the command would
 	// inherit an ignored one.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+	t := &tool{env: os.Environ(), in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	status := t.main(context.Background(), os.Args[1:])
+	if status == exitSignal+int(syscall.SIGINT) {
+		t.interrupt.die()
+	}
+	os.Exit(status)
 }
 
 // A tool is one run of relock, with everything of its process that it uses.
@@ -81,20 +86,20 @@ type tool struct {
 	env      []string
 	in       io.Reader
 	out, err io.Writer
-	told     bool  // the loss of the lock was reported
-	unsaid   error // why a write to standard output failed, or nil
-	quiet    bool  // prints no notes, and no errors that the exit status shows
-	json     bool  // prints one JSON object a line
+	interrupt
+	told   bool  // the loss of the lock was reported
+	unsaid error // why a write to standard output failed, or nil
+	quiet  bool  // prints no notes, and no errors that the exit status shows
+	json   bool  // prints one JSON object a line
 }
 
-// run is main without the process: it returns the exit status.
-func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	t := &tool{env: env, in: stdin, out: stdout, err: stderr}
+// main is relock without its process: it returns the exit status.
+func (t *tool) main(ctx context.Context, args []string) int {
 	if len(args) > 0 && (args[0] == "-version" || args[0] == "--version") {
 		args = append([]string{"version"}, args[1:]...)
 	}
 	given := args
-	args, err := common(args, env)
+	args, err := common(args, t.env)
 	if err != nil {
 		t.json = wantsJSON(given)
 		return t.fail(usageError{err})
@@ -163,6 +168,9 @@ func (t *tool) warn(format string, args ...any) {
 // fail reports an error and returns the exit status for it. With -q it says nothing that the status says.
 func (t *tool) fail(err error) int {
 	status := statusOf(err)
+	if s, is := errors.AsType[interrupted](err); is && s.Signal == syscall.SIGINT {
+		t.interrupt = ofRelock
+	}
 	byStatus := status == exitNotAcquired || status == exitLost || status >= exitSignal
 	if t.quiet && byStatus || t.told && status == exitLost && !t.json {
 		return status

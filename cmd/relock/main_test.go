@@ -29,6 +29,12 @@ const beRelock = "RELOCK_TEST_MAIN=1"
 // noNap keeps the race detector from sleeping a second before each exit.
 const noNap = "GORACE=atexit_sleep_ms=0"
 
+// run is relock without its process: it returns the exit status.
+func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	t := &tool{env: env, in: stdin, out: stdout, err: stderr}
+	return t.main(ctx, args)
+}
+
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Environ(), beRelock) {
 		main()

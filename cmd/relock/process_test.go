@@ -115,7 +115,11 @@ func (p *process) signal(s syscall.Signal) {
 func (p *process) wantStatus(want int) {
 	p.w.Helper()
 	_ = p.cmd.Wait() // the status says more
-	if got := p.cmd.ProcessState.ExitCode(); got != want {
+	got := p.cmd.ProcessState.ExitCode()
+	if ws := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signaled() { // as a shell says it
+		got = exitSignal + int(ws.Signal())
+	}
+	if got != want {
 		p.w.Errorf("exit status %d, want %d; complaints: %s", got, want, p.complain.String())
 	}
 }

@@ -34,11 +34,15 @@ lost, the group gets TERM, and KILL after -grace. On Linux, the command is kille
 relock dies, but processes that the command has started are not.
 If relock starts with HUP or INT ignored, as under nohup, the command ignores them too.
 For another signal, set a trap: relock run NAME sh -c 'trap "" TERM; exec ...'.
-As the first process of a container, relock also reaps orphans.
-Ctrl-Z stops relock and its command; fg or bg continues both. relock does not renew the
-lock meanwhile. If the lease has ended by then, relock ends the command.
+As the first process of a container, relock also reaps orphans. What the command leaves in
+the background goes on without the lock.
+At a terminal the command can read from it. Ctrl-C ends the command and whatever runs
+relock, as it does without relock. Ctrl-Z stops relock and its command; fg or bg continues
+both. relock does not renew the lock meanwhile. If the lease has ended by then, relock ends
+the command.
 
-Exit status: that of the command; 128+n if signal n ended the command or the wait;
+Exit status: that of the command; 128+n if signal n ended the command or the wait (for INT,
+relock dies of it, too);
 64 wrong usage, or it would wait forever for an outer relock run, or this
 -owner holds NAME for reading and asks to write; 69 Redis cannot be reached or refuses
 the request, or NAME is in use as another kind of lock (plain, fair, rw, fair rw,
@@ -115,8 +119,8 @@ func (j *job) take(words, command []string) error {
 	if j.every == 0 && j.unrun != 0 {
 		return errors.New("-skipped needs -every")
 	}
-	if j.every != 0 && (j.read || j.write || j.bounded || j.runs > 0) {
-		return errors.New("-every cannot be combined with -wait, -read, -write or -n")
+	if j.every != 0 && (j.read || j.write || j.bounded || j.runs > 0 || j.atLeast != 0 || j.owner != "") {
+		return errors.New("-every cannot be combined with -wait, -read, -write, -n, -at-least or -owner")
 	}
 	j.name, j.command = words[0], command
 	return j.consistent()
@@ -203,7 +207,7 @@ func (j *job) acquire(ctx context.Context, l *link) (*relock.Hold, error) {
 	}
 	defer j.announce(ctx, lock)()
 	if j.bounded {
-		left := max(j.wait-time.Since(j.began), 0).Round(time.Millisecond) // connecting was a part of the wait
+		left := max(j.wait-time.Since(j.began), 0).Round(max(j.wait/100, time.Millisecond)) // connecting was a part of the wait
 		hold, err := lock.TryAcquire(ctx, left)
 		return hold, j.taken(ctx, lock, err)
 	}

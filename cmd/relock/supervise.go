@@ -39,8 +39,10 @@ type child struct {
 	changes chan syscall.WaitStatus
 	control chan os.Signal // SIGTSTP and SIGCONT, from a shell's job control
 	stopped bool
+	uses    bool            // the command uses the terminal, so it gets it again when relock goes on
 	reaps   bool            // orphans become relock's children
 	asked   bool            // a signal asked relock itself to stop
+	sentInt bool            // relock has sent it SIGINT
 	heed    func()          // catches such signals again
 	said    <-chan struct{} // closed when the loss was reported
 }
@@ -58,20 +60,21 @@ func (j *job) supervise(ctx context.Context, hold *relock.Hold, signals <-chan o
 	cmd := exec.Command(j.command[0], j.command[1:]...)
 	cmd.Env = j.environ(hold.Token())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = j.in, j.out, j.err
-	tty := terminalOf(j.in)
+	tty := terminalOf(j.in, j.out)
 	cmd.SysProcAttr = tty.attributes()
 	err = cmd.Start()
 	tty.started()
 	if err != nil {
+		tty.close(0)
 		return j.failAs(notStarted(err), err), nil
 	}
 	j.started = true // a command that ended with the status of one that was not started has run
 	c := &child{
 		job: j, hold: hold, tty: tty, pid: cmd.Process.Pid,
 		changes: make(chan syscall.WaitStatus), control: make(chan os.Signal, 4),
-		heed: func() {}, reaps: reaps(),
+		heed: func() {}, reaps: reaps(), uses: tty.first,
 	}
-	defer tty.takeBack(c.pid)
+	defer tty.close(c.pid)
 	signal.Notify(c.control, syscall.SIGCONT)
 	hearStops(c.control)
 	defer signal.Stop(c.control)
@@ -106,6 +109,7 @@ func (c *child) wait() {
 // signal sends a signal to the group. It fails if all processes of the group have just ended.
 func (c *child) signal(s syscall.Signal) {
 	_ = syscall.Kill(-c.pid, s)
+	c.sentInt = c.sentInt || s == syscall.SIGINT
 	if c.stopped && s != syscall.SIGTSTP {
 		_ = syscall.Kill(-c.pid, syscall.SIGCONT) // a stopped command receives no signal before that
 		c.stopped = false
@@ -125,12 +129,16 @@ func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 		case s := <-signals:
 			c.signal(s.(syscall.Signal))
 		case s := <-c.control:
-			if s == syscall.SIGTSTP {
-				c.asked = true
-				c.signal(syscall.SIGTSTP) // relock stops too, when the command has stopped
-			} else {
+			switch {
+			case s != syscall.SIGTSTP:
 				goOn = nil
 				c.goOn()
+			case c.stopped:
+				c.asked = true
+				goOn = c.suspend(syscall.SIGTSTP)
+			default:
+				c.asked = true
+				c.signal(syscall.SIGTSTP) // relock stops too, when the command has stopped
 			}
 		case <-goOn:
 			goOn = nil
@@ -142,6 +150,7 @@ func (c *child) watch(ctx context.Context, signals <-chan os.Signal) int {
 			ready, wanted = nil, c.hold.Wanted()
 		case <-wanted:
 			wanted = nil
+			c.sentInt = c.sentInt || syscall.Signal(c.yield) == syscall.SIGINT
 			_ = syscall.Kill(-c.pid, syscall.Signal(c.yield)) // a stopped command stays stopped
 		case <-lost:
 			lost, ready, wanted = nil, nil, nil
@@ -192,14 +201,17 @@ func (c *child) suspend(by syscall.Signal) (goOn <-chan time.Time) {
 		return nil
 	}
 	c.stopped = true
-	if c.tty.in == nil && !c.asked {
+	needs := by == syscall.SIGTTIN || by == syscall.SIGTTOU
+	switch {
+	case needs && !c.asked && (c.tty.of(c.pid) || c.tty.of(syscall.Getpgrp())):
+		c.uses = true
+		c.goOn()
+		return nil
+	case !c.asked && !needs && !c.tty.input && !c.tty.of(c.pid):
 		return nil // stopped by somebody other than the shell
 	}
 	c.asked = false
-	if c.tty.of(c.pid) && by != syscall.SIGTSTP && by != syscall.SIGSTOP {
-		c.goOn() // it used the terminal before the terminal was its own
-		return nil
-	}
+	c.uses = c.uses || needs
 	c.tty.takeBack(c.pid)
 	c.heed = letStop()
 	_ = syscall.Kill(0, syscall.SIGTSTP)
@@ -209,15 +221,17 @@ func (c *child) suspend(by syscall.Signal) (goOn <-chan time.Time) {
 	return time.NewTimer(unstopped).C
 }
 
-// goOn continues the command after relock was continued. The command gets the terminal if the shell has given
-// it to relock's group. If the hold was lost in the meantime, goOn ends the command instead.
+// goOn continues the command after relock was continued. If the command uses the terminal, it gets it, provided that the
+// shell has given it to relock's group. If the hold was lost in the meantime, goOn ends the command instead.
 func (c *child) goOn() {
 	c.heed()
 	if c.hold.Err() != nil {
 		c.signal(syscall.SIGTERM)
 		return
 	}
-	c.tty.give(c.pid)
+	if c.uses {
+		c.tty.give(c.pid)
+	}
 	if c.stopped {
 		c.stopped = false
 		_ = syscall.Kill(-c.pid, syscall.SIGCONT)
@@ -235,6 +249,13 @@ func (c *child) ended(ws syscall.WaitStatus, lost bool, signals <-chan os.Signal
 		c.finishTelling()
 	}
 	if ws.Signaled() {
+		switch {
+		case ws.Signal() != syscall.SIGINT:
+		case c.tty.of(c.pid) && !c.sentInt:
+			c.interrupt = ofJob
+		default:
+			c.interrupt = ofRelock
+		}
 		return exitSignal + int(ws.Signal())
 	}
 	return ws.ExitStatus()

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func (t *Transport) Scan(ctx context.Context, timeout time.Duration, at Primary,
 		if ctx.Err() == nil && errors.Is(err, ErrNoReply) {
 			t.probe(at.Addr, at.rdb, pattern) // the next try must not use a dead connection too
 		}
-		return nil, 0, fmt.Errorf("scan %s: %w", at.Addr, err)
+		return nil, 0, fmt.Errorf("scan %s: %w", cmp.Or(at.Addr, "the server"), err)
 	}
 	t.everSucceeded.Store(true) // so Redis accepts the credentials
 	return p.keys, p.next, nil

@@ -48,7 +48,7 @@ var operatorRules = []Rule{
 		[]string{"TestAWrongFlagIsToldInJSONWhereverJSONStands"},
 	},
 	{
-		"a wrong flag before the command is told in JSON", "cmd/relock run",
+		"a wrong flag before the command is told in JSON", "cmd/relock tool.main",
 		"t.json = wantsJSON(given)", "_ = wantsJSON(given)",
 		[]string{"TestAWrongFlagIsToldInJSONWhereverJSONStands"},
 	},

@@ -278,6 +278,26 @@ var commandRules = []Rule{
 		[]string{"TestLockThatIsLostWhileStoppedEndsTheCommand"},
 	},
 	{
+		"Ctrl-C ends what runs relock", "cmd/relock main",
+		"t.interrupt.die()", "",
+		[]string{"TestCtrlCEndsTheScriptToo"},
+	},
+	{
+		"Ctrl-C ends what runs beside relock", "cmd/relock interrupt.die",
+		"to = 0", "_ = to",
+		[]string{"TestCtrlCEndsTheScriptToo"},
+	},
+	{
+		"a program that reads of relock keeps the terminal", "cmd/relock terminalOf",
+		"&& !isPipe(out)", "",
+		[]string{"TestAProgramBesideRelockGetsTheTerminal"},
+	},
+	{
+		"a command gets the terminal when it needs it", "cmd/relock child.suspend",
+		"case needs && !c.asked && (c.tty.of(c.pid) || c.tty.of(syscall.Getpgrp())):", "case false:",
+		[]string{"TestACommandGetsTheTerminalThoughItsInputIsAPipe"},
+	},
+	{
 		"a loss is told once", "cmd/relock child.tellLoss",
 		"c.told = true", "",
 		[]string{"TestLossIsToldOnceAndAtOnce"},
