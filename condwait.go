@@ -24,9 +24,8 @@ type awaiting struct {
 	await          *room.Await   // nil: the wait has not begun, and gave up nothing
 }
 
-// rejoin puts the holds back on their handles, also those that are lost: the caller will unlock them. If a hold of
-// another owner is on a handle, rejoin waits for its Unlock, which could not be told from that of the caller. A lock that
-// is held meanwhile is lost after a TTL.
+// rejoin puts the holds back on their handles, lost ones too. While another owner's hold is on a handle, it waits: their
+// Unlocks could not be told apart. A lock that is held meanwhile is lost after a TTL.
 func (w *awaiting) rejoin() error {
 	k, s := w.a.keeper, w.a.Session
 	limit := time.NewTimer(w.a.Terms.TTL)

@@ -48,7 +48,9 @@ func (rw *RWLock) TryLock(ctx context.Context, wait time.Duration) (bool, error)
 // Unlock ends one hold for writing of this handle: a lost one first, else the newest. It returns nil, ErrLost,
 // ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost before ErrNotHeld. If the owner has no other
 // write hold and still reads, waiting readers are let in beside that owner.
-func (rw *RWLock) Unlock() error { return rw.WLocker().Unlock() }
+func (rw *RWLock) Unlock() error {
+	return orOther(rw.WLocker().Unlock(), rw.RLocker(), "reading: call RUnlock")
+}
 
 // RLock waits until the caller holds the lock for reading, beside other readers. It waits while a writer holds, and
 // behind a writer that waits. An owner that already holds does not wait behind writers. ctx bounds the wait: if it ends
@@ -66,7 +68,17 @@ func (rw *RWLock) TryRLock(ctx context.Context, wait time.Duration) (bool, error
 // RUnlock ends one hold for reading of this handle: a lost one first, else the newest, or the oldest if holds of
 // several grants are on the handle. Each anonymous hold has its own grant. Each success of RLock and TryRLock needs one
 // RUnlock. It returns nil, ErrLost, ErrNotHeld or ErrUnconfirmed, as Lock.Unlock does: test for ErrLost first.
-func (rw *RWLock) RUnlock() error { return rw.RLocker().Unlock() }
+func (rw *RWLock) RUnlock() error {
+	return orOther(rw.RLocker().Unlock(), rw.WLocker(), "writing: call Unlock")
+}
+
+// orOther adds to an ErrNotHeld of one side that the other side has a hold, and what to do.
+func orOther(err error, other *Lock, do string) error {
+	if errors.Is(err, ErrNotHeld) && !errors.Is(err, ErrLost) && other.HoldCount() > 0 {
+		return fmt.Errorf("%w, which holds for %s", err, do)
+	}
+	return err
+}
 
 // RLocker returns the reading side as a Lock, which also has Acquire, Do, Token and Lost. It is the same Lock each
 // time: its Lock and Unlock are RLock and RUnlock.

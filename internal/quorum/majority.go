@@ -14,18 +14,17 @@ import (
 // A Majority is one acquisition of a Lock. It is held as long as the holds on a majority of the primaries can be
 // trusted. After that it is lost. Its methods may be called from any goroutine.
 type Majority struct {
-	lock    *Lock
-	until   time.Time       // when the last lease that MaxHold allows ends; zero: no limit. Set before a caller has it
-	granted time.Time       // set before a caller has it
-	end     context.Context // has the values of the call's context; ends with the hold, and its cause says why
-	stop    context.CancelCauseFunc
-	votes   chan struct{} // a primary has answered, or a member has changed; capacity one
-	gone    chan struct{} // a hold on a primary has ended, so the pause of keep must end; capacity one
-	lost    chan struct{}
-	asked   sync.Once     // for the first call of Awaited: it has each hold call tellWanted (WhenWanted)
-	wanted  chan struct{} // closed by tellWanted
-
-	tellWanted func() // may be called more than once
+	lock       *Lock
+	until      time.Time       // when the last lease that MaxHold allows ends; zero: no limit. Set before a caller has it
+	granted    time.Time       // set before a caller has it
+	end        context.Context // has the values of the call's context; ends with the hold, and its cause says why
+	stop       context.CancelCauseFunc
+	votes      chan struct{} // a primary has answered, or a member has changed; capacity one
+	gone       chan struct{} // a hold on a primary has ended, so the pause of keep must end; capacity one
+	lost       chan struct{}
+	asked      sync.Once     // for the first call of Awaited: it has each hold call tellWanted (WhenWanted)
+	wanted     chan struct{} // closed by tellWanted
+	tellWanted func()        // may be called more than once
 
 	mu       sync.Mutex // guards the following fields; no primary and no hold is called under it
 	token    int64      // 0 until elect has chosen it

@@ -180,16 +180,13 @@ func (h *Hold) end(at *Step) {
 
 // markLost marks a hold as lost. If its call has returned it, its Unlock is still to come.
 func (h *Hold) markLost(at *Step) {
-	h.Lost = true
-	switch h.place {
-	case unplaced:
+	if h.Lost = true; h.place == unplaced {
 		return // its call gives it back
-	case onHandle:
-		h.Handle.more().lost++
-		h.Handle.wake(at)
-	case away: // its Wait puts it back
-		h.Handle.wake(at)
 	}
+	if h.place == onHandle {
+		h.Handle.more().lost++
+	} // else its Wait puts it back
+	h.Handle.wake(at)
 	if s := h.Session; s.Named() && !h.Read && !h.Terms.OneToken { // OneToken: a quorum itself regains a lost primary
 		s.Room.needRare()
 		s.Room.owingUnlock.add(h)
@@ -298,9 +295,8 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 }
 
 // confusable reports whether Unlock could take another owner's hold for h: both have one grant, because one owner is a
-// branch of the other. An owner whose Wait on a condition is about to return to that grant counts too, and so does a
-// branch that waits, because it can come back into the grant of h. So does any owner that waits, if Unlock may end its
-// hold meanwhile.
+// branch of the other. Of the owners that wait on a condition it counts those that return to that grant, branches, which
+// can come back into it, and those whose hold Unlock may end meanwhile.
 func (l *Handle) confusable(h *Hold) bool {
 	for _, other := range l.holds.backward() {
 		if other.Unlock {

@@ -534,9 +534,8 @@ func (s *Session) EndWait(at *Step) {
 	s.CatchUp(at)
 }
 
-// Return puts the holds that a Wait gave up back on their handles, lost or not, when the Wait is about to return. If a
-// hold of another owner is in the way, Return returns its handle: an Unlock could not tell the two apart. Call Judge
-// first.
+// Return puts the holds that a Wait gave up back on their handles, lost or not. If a hold of another owner is in the way,
+// because an Unlock could not tell the two apart, Return returns its handle. Call Judge first.
 func (s *Session) Return(from *Await, at *Step) (occupied *Handle) {
 	if s.Away() {
 		return nil // its owner waits again, and the end of that wait puts them back

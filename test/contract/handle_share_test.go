@@ -148,3 +148,26 @@ func TestLocalReentryAsksRedisForItsReplicas(t *testing.T) {
 		x.Frees("a")
 	})
 }
+
+// Fails when the error does not name the call that ends the hold.
+func TestUnlockingTheOtherSideSaysWhichCallEndsTheHold(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw := x.Client().NewRWLock("a")
+		for want, c := range map[string]struct {
+			lock          func(context.Context) error
+			wrong, unlock func() error
+		}{
+			"holds for reading: call RUnlock": {rw.RLock, rw.Unlock, rw.RUnlock},
+			"holds for writing: call Unlock":  {rw.Lock, rw.RUnlock, rw.Unlock},
+		} {
+			rig.WantIs(t, c.wrong(), relock.ErrNotHeld)
+			rig.Must(t, c.lock(t.Context()))
+			err := c.wrong()
+			rig.WantIs(t, err, relock.ErrNotHeld)
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v does not say %q", err, want)
+			}
+			rig.Must(t, c.unlock())
+		}
+	})
+}
