@@ -14,10 +14,8 @@ type interrupt int
 
 const (
 	uninterrupted interrupt = iota
-	// interrupted by a signal that relock has heard, or that somebody has sent to the command alone
-	ofRelock
-	// interrupted at a terminal that the command had, so that the rest of relock's job has not heard of it
-	ofJob
+	ofRelock                // by a signal that relock has heard, or that somebody has sent to the command alone
+	ofJob                   // at a terminal that the command had: the rest of relock's job has not heard of it
 )
 
 // die ends relock, and for ofJob its process group, by SIGINT. It returns if that signal is ignored.
