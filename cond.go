@@ -40,8 +40,8 @@ type Cond struct {
 // If ctx ends first, or the client is shut down, Wait stops waiting for a signal. It still waits for the lock, which
 // ctx does not bound, and returns ctx's error or ErrClosed. The owner holds again then: Hold.Err is nil. Only ErrLost
 // means that the lock or its handle could not be taken again. If another owner holds by the handle then, Wait returns
-// after that owner's Unlock, which could not be told from the caller's. Meanwhile Wait keeps the lock for a TTL at most.
-// Lost holds must be unlocked as after any loss.
+// after that owner's Unlock, which could not be told from the caller's. ctx does not bound that. Wait keeps the lock
+// meanwhile for a TTL at most, and then has lost its holds. Lost holds must be unlocked as after any loss.
 //
 // A Wait that is refused gives up nothing: the owner keeps what it holds. It returns ErrNotHeld if the caller does not
 // hold the lock. It returns ErrOwnerMismatch if the owner also holds in another process, or if a branch or an ancestor

@@ -683,14 +683,15 @@ func (c *Client) rouse(which func(a *acquisition) bool, elsewhere bool) {
 // disown releases a grant to this client that no call here wants: its call gave up, or a failover brought it back.
 // nonce is the grant's. k is the lock's keeper; if it is nil, only the journal may know the lock. asked is when the
 // request was sent whose answer names the grant, or zero if a message does. A request that was sent before Redis
-// answered the nonce's release shows nothing new. That is common when many calls wait and the lock passes quickly.
+// answered the nonce's release shows nothing new. That is common when many calls wait and the lock passes quickly. What
+// nobody here knows during Close may be a hold that Close has lost: its lease must run out.
 func (c *Client) disown(nonce string, k *keeper, asked instant) {
 	id, ours := wire.ParseNonce(nonce)
 	now := c.clock.Now()
 	r := &c.registry
 	r.mu.Lock()
 	n := r.journal.Find(id)
-	if ours && (r.acquisitions[id] != nil || n == nil && c.refusing.Load()) { // Close has lost it: its lease must run out
+	if ours && (r.acquisitions[id] != nil || n == nil && c.refusing.Load()) {
 		r.mu.Unlock()
 		return
 	}

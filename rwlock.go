@@ -73,9 +73,9 @@ func (rw *RWLock) RUnlock() error {
 }
 
 // orOther adds to an ErrNotHeld of one side that the other side has a hold, and what to do.
-func orOther(err error, other *Lock, do string) error {
-	if errors.Is(err, ErrNotHeld) && !errors.Is(err, ErrLost) && other.HoldCount() > 0 {
-		return fmt.Errorf("%w, which holds for %s", err, do)
+func orOther(err error, other *Lock, advice string) error {
+	if errors.Is(err, errNoHold) && other.HoldCount() > 0 {
+		return fmt.Errorf("%w, which holds for %s", err, advice)
 	}
 	return err
 }

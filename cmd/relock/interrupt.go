@@ -8,23 +8,24 @@ import (
 	"time"
 )
 
-// An interrupt says whether SIGINT has ended a command, or relock's own wait. Then relock dies of that signal as well:
-// shells and make go on after a program that exits with 130, and stop after one that died of SIGINT.
+// An interrupt says whether SIGINT has ended a command, or relock's own wait. Then relock dies of that signal as well. A
+// script goes on after a program that exits with 130. It stops if the program died of SIGINT, and its shell has heard that
+// signal too.
 type interrupt int
 
 const (
 	uninterrupted interrupt = iota
-	ofRelock                // by a signal that relock has heard, or that somebody has sent to the command alone
-	ofJob                   // at a terminal that the command had: the rest of relock's job has not heard of it
+	alone                   // relock has heard or sent the signal, or the command did not have the terminal
+	withJob                 // the command had the terminal: the signal is taken for a Ctrl-C, of which relock's job has not heard
 )
 
-// die ends relock, and for ofJob its process group, by SIGINT. It returns if that signal is ignored.
+// die ends relock, and for withJob its process group, by SIGINT. It returns if that signal is ignored.
 func (i interrupt) die() {
 	if i == uninterrupted || signal.Ignored(syscall.SIGINT) {
 		return
 	}
 	to := syscall.Getpid()
-	if i == ofJob {
+	if i == withJob {
 		to = 0
 	}
 	signal.Reset(syscall.SIGINT)

@@ -169,7 +169,7 @@ func (t *tool) warn(format string, args ...any) {
 func (t *tool) fail(err error) int {
 	status := statusOf(err)
 	if s, is := errors.AsType[interrupted](err); is && s.Signal == syscall.SIGINT {
-		t.interrupt = ofRelock
+		t.interrupt = alone
 	}
 	byStatus := status == exitNotAcquired || status == exitLost || status >= exitSignal
 	if t.quiet && byStatus || t.told && status == exitLost && !t.json {

@@ -36,13 +36,13 @@ If relock starts with HUP or INT ignored, as under nohup, the command ignores th
 For another signal, set a trap: relock run NAME sh -c 'trap "" TERM; exec ...'.
 As the first process of a container, relock also reaps orphans. What the command leaves in
 the background goes on without the lock.
-At a terminal the command can read from it. Ctrl-C ends the command and whatever runs
-relock, as it does without relock. Ctrl-Z stops relock and its command; fg or bg continues
+At a terminal the command can read from it. Ctrl-C goes to the command. If the command dies
+of it, so does whatever runs relock. Ctrl-Z stops relock and its command; fg or bg continues
 both. relock does not renew the lock meanwhile. If the lease has ended by then, relock ends
 the command.
 
 Exit status: that of the command; 128+n if signal n ended the command or the wait (for INT,
-relock dies of it, too);
+relock itself dies of that signal);
 64 wrong usage, or it would wait forever for an outer relock run, or this
 -owner holds NAME for reading and asks to write; 69 Redis cannot be reached or refuses
 the request, or NAME is in use as another kind of lock (plain, fair, rw, fair rw,

@@ -7,8 +7,11 @@ import (
 	"unsafe"
 )
 
-// hearStops subscribes to the signal by which a shell stops relock's own group. A shell does that if relock's
-// input is no terminal and the command is not in the foreground.
+// hearsStops says that hearStops works here.
+const hearsStops = true
+
+// hearStops subscribes to the signal by which a shell stops relock's own group. A shell does that if the
+// command does not have the terminal.
 func hearStops(to chan<- os.Signal) {
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(to, syscall.SIGTSTP)

@@ -4,7 +4,9 @@ package main
 
 import "os"
 
-// Here a relock whose input is no terminal stops without its command.
+const hearsStops = false
+
+// Here a relock whose command does not have the terminal stops without its command.
 func hearStops(chan<- os.Signal) {}
 
 func letStop() (heed func()) { return func() {} }

@@ -65,7 +65,7 @@ func (j *job) supervise(ctx context.Context, hold *relock.Hold, signals <-chan o
 	err = cmd.Start()
 	tty.started()
 	if err != nil {
-		tty.close(0)
+		tty.reclaim()
 		return j.failAs(notStarted(err), err), nil
 	}
 	j.started = true // a command that ended with the status of one that was not started has run
@@ -193,7 +193,8 @@ func (c *child) finishTelling() {
 
 // suspend stops relock because its command was stopped, for example by Ctrl-Z. The shell then sees a stopped
 // job, and gets its terminal back. All of relock's group belongs to that job. If no shell is there to
-// continue it, the kernel does not stop it.
+// continue it, the kernel does not stop it. If the command was stopped because it needs the terminal, and relock's job
+// has that, the command gets it and goes on.
 func (c *child) suspend(by syscall.Signal) (goOn <-chan time.Time) {
 	if c.hold.Err() != nil {
 		c.stopped = true
@@ -252,9 +253,9 @@ func (c *child) ended(ws syscall.WaitStatus, lost bool, signals <-chan os.Signal
 		switch {
 		case ws.Signal() != syscall.SIGINT:
 		case c.tty.of(c.pid) && !c.sentInt:
-			c.interrupt = ofJob
+			c.interrupt = withJob
 		default:
-			c.interrupt = ofRelock
+			c.interrupt = alone
 		}
 		return exitSignal + int(ws.Signal())
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // A terminal is relock's controlling terminal, which it passes to the command. The command has its own process group.
-// The terminal stops a group in the background that reads from it. The zero value is no terminal.
+// The terminal stops a group in the background that reads from it or sets it. The zero value is no terminal.
 type terminal struct {
 	tty   *os.File
 	input bool // it is the command's input
@@ -24,7 +24,7 @@ type terminal struct {
 func terminalOf(in io.Reader, out io.Writer) terminal {
 	f, isFile := in.(*os.File)
 	if t := (terminal{tty: f, input: true}); isFile && t.owner() != 0 {
-		t.first = t.of(syscall.Getpgrp()) && !isPipe(out)
+		t.first = t.of(syscall.Getpgrp()) && (!hearsStops || !isPipe(out))
 		return t
 	}
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -34,12 +34,21 @@ func terminalOf(in io.Reader, out io.Writer) terminal {
 	return terminal{tty: f}
 }
 
-// close gives the terminal back, and closes what terminalOf has opened.
+// close gives the terminal back if the group from has it, and closes what terminalOf has opened.
 func (t terminal) close(from int) {
 	t.takeBack(from)
 	if t.tty != nil && !t.input {
 		_ = t.tty.Close()
 	}
+}
+
+// reclaim is close for a command that could not be started, and whose group may have the terminal already.
+func (t terminal) reclaim() {
+	from := 0
+	if t.first {
+		from = t.owner()
+	}
+	t.close(from)
 }
 
 // attributes returns the attributes of a command with its own process group and the terminal.
@@ -107,7 +116,7 @@ func colored(out io.Writer, env []string) bool {
 
 func isTerminal(out io.Writer) bool { return fileMode(out)&os.ModeCharDevice != 0 }
 
-// isPipe reports whether another program reads out.
+// isPipe reports whether out is a pipe or a socket, which another program reads.
 func isPipe(out io.Writer) bool { return fileMode(out)&(os.ModeNamedPipe|os.ModeSocket) != 0 }
 
 func fileMode(out io.Writer) os.FileMode {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -88,5 +89,20 @@ func TestBackgroundRunLeavesTheTerminalAlone(t *testing.T) {
 	w.key(user, "one\n")
 	p.want("got one")
 	p.want(fmt.Sprintf("status %d", exitSignal+int(syscall.SIGTERM)))
+	p.wantStatus(0)
+}
+
+// The command has its group and the terminal before it turns out that it cannot be started. Fails when the script that
+// goes on has no terminal.
+func TestACommandThatCannotBeStartedLeavesTheTerminal(t *testing.T) {
+	w := newWorld(t)
+	command := filepath.Join(t.TempDir(), "no-program")
+	if err := os.WriteFile(command, []byte("no #! here\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, user := w.atTerminal(`"$0" run x "` + command + `"; echo "status $?"; read a; echo "got $a"`)
+	p.want(fmt.Sprintf("status %d", exitNotExecutable))
+	w.key(user, "one\n")
+	p.want("got one")
 	p.wantStatus(0)
 }

@@ -178,14 +178,15 @@ func (h *Hold) end(at *Step) {
 	h.place, h.Released = unlocked, true
 }
 
-// markLost marks a hold as lost. If its call has returned it, its Unlock is still to come.
+// markLost marks a hold as lost. If its call has returned it, its Unlock is still to come. If it is away, its Wait puts
+// it back.
 func (h *Hold) markLost(at *Step) {
 	if h.Lost = true; h.place == unplaced {
 		return // its call gives it back
 	}
 	if h.place == onHandle {
 		h.Handle.more().lost++
-	} // else its Wait puts it back
+	}
 	h.Handle.wake(at)
 	if s := h.Session; s.Named() && !h.Read && !h.Terms.OneToken { // OneToken: a quorum itself regains a lost primary
 		s.Room.needRare()
@@ -295,8 +296,8 @@ func (l *Handle) bars(w Want) (Bar, *Hold) {
 }
 
 // confusable reports whether Unlock could take another owner's hold for h: both have one grant, because one owner is a
-// branch of the other. Of the owners that wait on a condition it counts those that return to that grant, branches, which
-// can come back into it, and those whose hold Unlock may end meanwhile.
+// branch of the other. Of the owners that wait on a condition three kinds count: one that returns to the grant of h, a
+// branch of its owner, which can enter that grant again, and one whose hold Unlock may end meanwhile.
 func (l *Handle) confusable(h *Hold) bool {
 	for _, other := range l.holds.backward() {
 		if other.Unlock {
@@ -428,7 +429,7 @@ func (l *Handle) HeldSince() clock.Instant {
 }
 
 // WhenFreed returns what is woken when the handle changes next. All waiting calls share the waker of the first of them.
-// The handle changes when a hold leaves it, and when a hold that is away ends or is lost.
+// The handle changes when a hold leaves it or is lost, and when a hold that is away ends or is lost.
 func (l *Handle) WhenFreed(waker any) any {
 	x := l.more()
 	if x.freed == nil {

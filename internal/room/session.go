@@ -537,11 +537,8 @@ func (s *Session) EndWait(at *Step) {
 // Return puts the holds that a Wait gave up back on their handles, lost or not. If a hold of another owner is in the way,
 // because an Unlock could not tell the two apart, Return returns its handle. Call Judge first.
 func (s *Session) Return(from *Await, at *Step) (occupied *Handle) {
-	if s.Away() {
-		return nil // its owner waits again, and the end of that wait puts them back
-	}
 	for _, h := range from.holds {
-		if h.place != away {
+		if h.place != away || s.Away() && !h.Lost { // its owner waits again, and the end of that wait puts it back
 			continue
 		}
 		if !h.Lost {

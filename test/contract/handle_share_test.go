@@ -171,3 +171,23 @@ func TestUnlockingTheOtherSideSaysWhichCallEndsTheHold(t *testing.T) {
 		}
 	})
 }
+
+// The owner waits on a condition, so an Unlock for it is refused, and another owner reads by the handle. Fails when the
+// error has the caller end that owner's hold.
+func TestUnlockingASideWhoseOwnerWaitsNamesNoOtherCall(t *testing.T) {
+	rig.Run(t, func(t *testing.T, x *rig.Lab) {
+		rw, me := x.Client().NewRWLock("a"), x.By("me")
+		rig.Must(t, rw.Lock(me))
+		wait := rig.Beside(func() error { return rw.WLocker().NewCond("c").Wait(me) })
+		rig.StillWaits(t, wait)
+		rig.Must(t, rw.RLock(x.By("you")))
+		err := rw.Unlock()
+		rig.WantIs(t, err, relock.ErrNotHeld)
+		if strings.Contains(err.Error(), "RUnlock") {
+			t.Errorf("%v names the Unlock of another owner", err)
+		}
+		rig.WantIs(t, rig.Returned(t, wait), relock.ErrLost)
+		rig.Must(t, rw.RUnlock())
+		x.Free(x.Lock("a"))
+	})
+}

@@ -53,7 +53,7 @@ var handleRules = []Rule{
 	},
 	{
 		"a wait returns no hold while its owner waits again", "internal/room Session.Return",
-		"if s.Away() {", "if false {",
+		"|| s.Away() && !h.Lost", "",
 		[]string{"TestAWaitReturnsNoHoldWhileItsOwnerWaitsAgain"},
 	},
 	{
@@ -283,6 +283,11 @@ var handleRules = []Rule{
 		"an Unlock of the wrong side says which call ends the hold", ". orOther",
 		"other.HoldCount() > 0", "false",
 		[]string{"TestUnlockingTheOtherSideSaysWhichCallEndsTheHold"},
+	},
+	{
+		"an Unlock while its owner waits names no other call", ". orOther",
+		"errors.Is(err, errNoHold)", "errors.Is(err, ErrNotHeld)",
+		[]string{"TestUnlockingASideWhoseOwnerWaitsNamesNoOtherCall"},
 	},
 	{
 		"a lost wait waits for the Unlock of another owner", "internal/room Handle.mixes",

@@ -289,8 +289,13 @@ var commandRules = []Rule{
 	},
 	{
 		"a program that reads of relock keeps the terminal", "cmd/relock terminalOf",
-		"&& !isPipe(out)", "",
+		"&& (!hearsStops || !isPipe(out))", "",
 		[]string{"TestAProgramBesideRelockGetsTheTerminal"},
+	},
+	{
+		"a command that cannot be started leaves the terminal", "cmd/relock terminal.reclaim",
+		"from = t.owner()", "",
+		[]string{"TestACommandThatCannotBeStartedLeavesTheTerminal"},
 	},
 	{
 		"a command gets the terminal when it needs it", "cmd/relock child.suspend",
