@@ -92,3 +92,46 @@ func TestAReleaseBeginsBeforeItsCallIsWoken(t *testing.T) {
 		t.Errorf("a lost session: %v, want %v", got, wanted)
 	}
 }
+
+// An owner's wait is over, and one of its holds is lost before the wait has put it back on its handle. Another call of the
+// owner waits by then, and knows nothing of that hold.
+// Fails when nobody puts it back: a live hold of the handle would be unlocked before the lost one.
+func TestAHoldThatIsLostAtTheEndOfAWaitComesBackThoughItsOwnerWaitsAgain(t *testing.T) {
+	long, short := &room.Terms{TTL: time.Minute}, &room.Terms{TTL: 5 * time.Second}
+	now := new(clock.Clock).Now()
+	step := func() *room.Step { return &room.Step{Now: now} }
+
+	a := &room.Acquisition{Name: "me", Terms: long}
+	new(room.Room).Enter(a, false)
+	a.Entry.NextRequest(step()).Answered(&room.Answer{Code: room.Held, Low: 1, High: 1, Remaining: time.Minute}, 0, step())
+	s := a.Session
+	var holds []*room.Hold
+	for _, terms := range []*room.Terms{short, long} {
+		h := &room.Hold{Terms: terms, Handle: &room.Handle{}, Unlock: true}
+		s.First(h, step())
+		if bar, _ := h.Put(room.Want{Owner: "me", Terms: terms, Unlock: true}, step()); bar != room.NoBar {
+			t.Fatalf("a hold is barred: %v", bar)
+		}
+		holds = append(holds, h)
+	}
+	first, _ := s.BeginWait(nil, step())
+	first.WaitBegun(false, step())
+	q, _ := first.Beat(step())
+	q.BeatAnswered(room.Answer{Code: room.Held, Low: 2, High: 2, Remaining: time.Minute}, step())
+	s.EndWait(step())
+	now = now.Add(6 * time.Second)
+	s.Check(step())
+	if !holds[0].Lost || holds[1].Lost {
+		t.Fatalf("lost: %v and %v, want the first", holds[0].Lost, holds[1].Lost)
+	}
+	if e, _ := s.BeginWait(nil, step()); e == nil {
+		t.Fatal("the owner cannot wait again")
+	}
+	s.Return(first.Await, step())
+	if got := holds[0].Handle.Newest(); got != holds[0] {
+		t.Errorf("the handle of the lost hold has %v", got)
+	}
+	if got := holds[1].Handle.Newest(); got != nil {
+		t.Errorf("the handle of the hold that waits has %v", got)
+	}
+}

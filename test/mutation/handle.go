@@ -52,6 +52,11 @@ var handleRules = []Rule{
 		[]string{"TestWaitWaitsForAStreamThatHasEndedBefore"},
 	},
 	{
+		"a lost hold comes back though its owner waits again", "internal/room Session.Return",
+		"|| s.Away() && !h.Lost", "|| s.Away()",
+		[]string{"TestAHoldThatIsLostAtTheEndOfAWaitComesBackThoughItsOwnerWaitsAgain"},
+	},
+	{
 		"a wait returns no hold while its owner waits again", "internal/room Session.Return",
 		"|| s.Away() && !h.Lost", "",
 		[]string{"TestAWaitReturnsNoHoldWhileItsOwnerWaitsAgain"},
