@@ -15,17 +15,17 @@ type interrupt int
 
 const (
 	uninterrupted interrupt = iota
-	alone                   // relock has heard or sent the signal, or the command did not have the terminal
-	withJob                 // the command had the terminal: the signal is taken for a Ctrl-C, of which relock's job has not heard
+	dieAlone                // relock has heard or sent the signal, or the command did not have the terminal
+	dieWithJob              // the command had the terminal: the signal is taken for a Ctrl-C, of which relock's job has not heard
 )
 
-// die ends relock, and for withJob its process group, by SIGINT. It returns if that signal is ignored.
+// die ends relock, and for dieWithJob its process group, by SIGINT. It returns if that signal is ignored.
 func (i interrupt) die() {
 	if i == uninterrupted || signal.Ignored(syscall.SIGINT) {
 		return
 	}
 	to := syscall.Getpid()
-	if i == withJob {
+	if i == dieWithJob {
 		to = 0
 	}
 	signal.Reset(syscall.SIGINT)

@@ -83,14 +83,14 @@ func main() {
 
 // A tool is one run of relock, with everything of its process that it uses.
 type tool struct {
-	env      []string
-	in       io.Reader
-	out, err io.Writer
-	interrupt
-	told   bool  // the loss of the lock was reported
-	unsaid error // why a write to standard output failed, or nil
-	quiet  bool  // prints no notes, and no errors that the exit status shows
-	json   bool  // prints one JSON object a line
+	env       []string
+	in        io.Reader
+	out, err  io.Writer
+	interrupt interrupt // how SIGINT has ended it
+	told      bool      // the loss of the lock was reported
+	unsaid    error     // why a write to standard output failed, or nil
+	quiet     bool      // prints no notes, and no errors that the exit status shows
+	json      bool      // prints one JSON object a line
 }
 
 // main is relock without its process: it returns the exit status.
@@ -169,7 +169,7 @@ func (t *tool) warn(format string, args ...any) {
 func (t *tool) fail(err error) int {
 	status := statusOf(err)
 	if s, is := errors.AsType[interrupted](err); is && s.Signal == syscall.SIGINT {
-		t.interrupt = alone
+		t.interrupt = dieAlone
 	}
 	byStatus := status == exitNotAcquired || status == exitLost || status >= exitSignal
 	if t.quiet && byStatus || t.told && status == exitLost && !t.json {

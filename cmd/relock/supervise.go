@@ -253,9 +253,9 @@ func (c *child) ended(ws syscall.WaitStatus, lost bool, signals <-chan os.Signal
 		switch {
 		case ws.Signal() != syscall.SIGINT:
 		case c.tty.of(c.pid) && !c.sentInt:
-			c.interrupt = withJob
+			c.interrupt = dieWithJob
 		default:
-			c.interrupt = alone
+			c.interrupt = dieAlone
 		}
 		return exitSignal + int(ws.Signal())
 	}
